@@ -1,0 +1,19 @@
+/* cpu.c - CPU detection. GCC and clang check CPUID and the register state that the system saves (XGETBV). */
+#include "base/cpu.h"
+
+unsigned cpu_features(void)
+{
+    unsigned f = 0;
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
+        __builtin_cpu_supports("f16c"))
+        f |= CPU_AVX2;
+    if ((f & CPU_AVX2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        f |= CPU_AVX512;
+    if ((f & CPU_AVX512) && __builtin_cpu_supports("avx512vnni")) f |= CPU_AVX512VNNI;
+    if ((f & CPU_AVX512) && __builtin_cpu_supports("avx512bf16")) f |= CPU_AVX512BF16;
+#endif
+    return f;
+}

@@ -1,0 +1,48 @@
+/* os.h - everything that asks the operating system for something. One implementation file per system (os_linux.c). */
+#ifndef LOAM_BASE_OS_H
+#define LOAM_BASE_OS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* ---- files ---- */
+
+typedef struct os_file {
+    const uint8_t *data; /* whole file, read-only; NULL for an empty one */
+    uint64_t size;
+    bool mapped;         /* false: read into heap memory */
+} os_file;
+
+/* Opens a regular file. use_map false reads it into memory instead (immune to truncation by others); where mapping fails,
+ * reading is the fall-back, with one log line. Directories and devices are refused. */
+loam_status os_file_open(os_file *f, const char *path, bool use_map, loam_error *err);
+void os_file_close(os_file *f);
+bool os_file_lock(const os_file *f);                     /* mlock; false where refused */
+void os_file_prefetch(const os_file *f, uint64_t offset, uint64_t bytes); /* a hint only */
+
+/* Atomic replacement: write into "PATH.tmp-PID", then os_replace renames it over PATH after a sync. */
+loam_status os_replace(const char *from, const char *to, loam_error *err);
+
+/* ---- machine ---- */
+
+int os_cpu_count(void);                /* CPUs this process may run on: affinity and control-group quota, at least 1 */
+uint64_t os_memory_available(void);    /* bytes that can still be had: machine and control group; UINT64_MAX unknown */
+uint64_t os_now_ns(void);              /* monotonic */
+uint64_t os_rss_bytes(uint64_t *anonymous); /* resident bytes of this process; anonymous part where not NULL */
+uint64_t os_peak_rss_bytes(void);
+uint64_t os_random_u64(void);          /* from the system's generator */
+
+/* ---- threads ---- */
+
+typedef struct os_thread os_thread;
+/* Starts a thread with a stack of at most 256 KB. NULL: refused (limit or memory). */
+os_thread *os_thread_start(void (*fn)(void *), void *arg);
+void os_thread_join(os_thread *t);
+void os_futex_wait(const uint32_t *word, uint32_t expected); /* returns when woken, or when *word != expected */
+void os_futex_wake_all(const uint32_t *word);
+void os_yield(void);
+
+#endif

@@ -1,0 +1,138 @@
+/* kernels.h - the table of compute kernels.
+ *
+ * Filled at start by kernels_select(): the plain C reference first (src/kernels/ref, the law), then, ascending, what the
+ * CPU and the operating system support (src/kernels/x86/...). LOAM_CPU=ref|avx2|avx512|... caps the choice.
+ *
+ * Written orders. A kernel's result must not depend on how rows and columns are split between calls and threads, nor on
+ * how many columns are computed at once:
+ *   - products with super-block types (activation A256): a super-block is one exact 32-bit integer for the levels and
+ *     one for the minima; then acc = fma(d_w * d_x, (float)levels, acc) and, where the type has minima,
+ *     acc = fma(-(dmin_w * d_x), (float)minima, acc); super-blocks in ascending k, acc starts at +0.
+ *   - products with 32-value blocks (A32): per block one exact integer, acc = fma(d_w * d_x, (float)sum, acc) and, where
+ *     the type has a minimum m, acc = fma(m_w, d_x * (float)sum_x, acc); blocks in ascending k.
+ *   - F32, F16, BF16 products and every other sum over a row (norms, softmax sums): 16 lanes, lane l takes the elements
+ *     k = l mod 16 in ascending order with fused multiply-add, then the fold: halves are added, 16 -> 8 -> 4 -> 2 -> 1
+ *     (lane i plus lane i + half).
+ *   - attention scores: for each key, fma over the dimensions in ascending order, from +0. Weighted values: for each
+ *     output element, fma over the slots of a page in ascending order, from +0. Pages are merged in ascending order.
+ * All files are compiled with -ffp-contract=off; fused operations are written out (fmaf or intrinsics). With these
+ * orders every kernel of every instruction set gives the same bits; where one cannot, its row in tests/kern says so. */
+#ifndef LOAM_KERNELS_H
+#define LOAM_KERNELS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tensor/dtype.h"
+#include "tensor/pages.h"
+
+/* ---- products -------------------------------------------------------------------------------------------------- */
+
+/* y[c * y_stride + r] = sum over k of W[r][k] * x[c][k], for r < rows, c < cols. */
+typedef struct mul_args {
+    const void *w;        /* first row, encoded; rows are w_stride bytes apart */
+    size_t w_stride;
+    const void *x;        /* first column, in the activation form of the weight type; columns are x_stride bytes apart */
+    size_t x_stride;
+    float *y;
+    size_t y_stride;      /* floats */
+    int64_t k;            /* values of a row: a multiple of the weight type's block */
+    int rows, cols;
+    void *scratch;        /* at least mul_scratch bytes of the calling thread, 64-byte aligned */
+} mul_args;
+typedef void (*mul_fn)(const mul_args *a);
+
+/* Activation forms. A column of k values takes act_bytes(kind, k) bytes (a multiple of 64); x_stride may be larger. */
+typedef void (*act_encode_fn)(const float *x, void *out, int64_t k);
+size_t act_bytes(act_kind kind, int64_t k);
+
+/* ---- rows of floats --------------------------------------------------------------------------------------------- */
+
+/* y = x / sqrt(mean(x^2) + eps) * w (+ b); y may be x; w and b may be NULL. LayerNorm also subtracts the mean. */
+typedef void (*norm_fn)(float *y, const float *x, const float *w, const float *b, int64_t n, float eps);
+/* y = f(gate) * up elementwise, or y = f(gate) where up is NULL; y may be either input. */
+typedef void (*gate_fn)(float *y, const float *gate, const float *up, int64_t n);
+typedef void (*binary_fn)(float *y, const float *a, const float *b, int64_t n);    /* y may be an input */
+typedef void (*scale_fn)(float *y, const float *x, float s, int64_t n);            /* y = x * s */
+typedef void (*axpy_fn)(float *y, const float *x, float s, int64_t n);             /* y = fma(x, s, y) */
+typedef void (*softmax_fn)(float *y, const float *x, int64_t n);                   /* stable; y may be x */
+typedef void (*softcap_fn)(float *y, const float *x, float cap, int64_t n);        /* y = cap * tanh(x / cap) */
+
+/* Rotates n_pairs pairs of one head by angles given as cos/sin tables [n_pairs] (magnitude already multiplied in).
+ * neox: pairs are (i, i + n_pairs), else (2i, 2i + 1). In place. */
+typedef void (*rope_fn)(float *x, const float *cos_, const float *sin_, int n_pairs, bool neox);
+
+/* ---- attention -------------------------------------------------------------------------------------------------- */
+
+/* Partial results of n_q queries against one page of one key-value head (chunk c of the written order). */
+typedef struct attn_args {
+    page_head page;
+    loam_type k_type, v_type;
+    int k_dim, v_dim;
+    const float *q;           /* [n_q][q_stride] floats; already multiplied by the score scale unless scale says so */
+    size_t q_stride;
+    int n_q;
+    const uint64_t *visible;  /* [n_q] bit s: slot s is visible; a query with 0 gets m = -inf, s = 0, o = 0 */
+    float softcap;            /* 0: none; else score = softcap * tanh(score / softcap) */
+    const float *bias;        /* [n_q][PAGE_SLOTS] added after the soft cap (ALiBi), or NULL */
+    float *m, *s;             /* [n_q] maximum score and sum of exp(score - m) over the visible slots */
+    float *o;                 /* [n_q][o_stride] sum of exp(score - m) * value */
+    size_t o_stride;
+    void *scratch;            /* at least attn_scratch bytes of the calling thread, 64-byte aligned */
+} attn_args;
+typedef void (*attn_fn)(const attn_args *a);
+
+/* Merges page results in ascending order into the running state (M, S, O), which starts as (-inf, 0, 0):
+ * M' = max(M, m); a = exp(M - M'), b = exp(m - M'); S' = fma(S, a, s * b); O' = fma(O, a, o * b). m = -inf changes nothing. */
+typedef void (*attn_merge_fn)(float *M, float *S, float *O, float m, float s, const float *o, int v_dim);
+
+/* Decodes / encodes rows of an element type (src/quant is the reference; fast forms for hot types). */
+typedef void (*row_decode_fn)(const void *in, float *out, int64_t n);
+typedef void (*row_encode_fn)(const float *in, void *out, int64_t n);
+
+/* ---- the table -------------------------------------------------------------------------------------------------- */
+
+typedef struct kernels {
+    const char *name;                       /* highest instruction set in use: "ref", "avx2", "avx512", "avx512vnni" */
+    mul_fn mul[LOAM_TYPE_LIMIT];            /* by weight type; NULL where no product is defined */
+    act_encode_fn act_encode[ACT_NONE];     /* by act_kind; ACT_F32 copies */
+    row_decode_fn decode[LOAM_TYPE_LIMIT];
+    row_encode_fn encode[LOAM_TYPE_LIMIT];  /* only cache types: F32 F16 BF16 Q8_0 Q5_1 Q5_0 Q4_1 Q4_0 IQ4_NL */
+    norm_fn rms_norm, layer_norm;
+    gate_fn silu, gelu, gelu_erf, gelu_quick, relu, relu2, sigmoid;
+    binary_fn add, mul2;
+    scale_fn scale;
+    axpy_fn axpy;
+    softmax_fn softmax;
+    softcap_fn softcap;
+    rope_fn rope;
+    attn_fn attn;
+    attn_merge_fn attn_merge;
+} kernels;
+
+/* Bytes of scratch that one thread needs for any product with rows of up to k values, for attention heads up to dim. */
+size_t mul_scratch(int64_t k);
+size_t attn_scratch(int k_dim, int v_dim);
+
+/* The table for this machine, capped by LOAM_CPU. Built once, thread-safe, never fails; frozen afterwards. */
+const kernels *kernels_get(void);
+
+/* The table capped at a named set ("ref", "avx2", ...): for tests that compare all sets in one process. NULL where the
+ * machine lacks it or the name is unknown. kernels_set_name(i) walks the names in ascending order, NULL at the end. */
+const kernels *kernels_for(const char *name);
+const char *kernels_set_name(int i);
+
+/* Each set overrides what it does better; called in ascending order. */
+void kernels_ref_mul(kernels *k);
+void kernels_ref_row(kernels *k);
+void kernels_ref_attn(kernels *k);
+#if defined(__x86_64__)
+void kernels_avx2_mul(kernels *k);
+void kernels_avx2_row(kernels *k);
+void kernels_avx512_mul(kernels *k);      /* F, BW, DQ, VL */
+void kernels_avx512_row(kernels *k);
+void kernels_avx512vnni_mul(kernels *k);  /* + VNNI */
+#endif
+
+#endif
