@@ -4,8 +4,9 @@
  * input, out of memory) is kept in graph.error, later constructors return NULL and accept NULL, and graph_check() reports
  * it once at the end. So a recipe reads as a list of formulas.
  *
- * Extents. ne[0] is contiguous. Activations are [width, tokens] or [width, heads or experts, tokens]; the last extent that
- * is not 1 is the token axis. Floats unless said. Weights keep their type and are [in, out] or [in, out, experts or heads].
+ * Extents. ne[0] is contiguous. Activations are always [width, mid, tokens], mid being heads or experts or 1; below
+ * [width, T] is short for [width, 1, T]. Floats unless said. A row is what one token has: width * mid values; where rows
+ * are asked for, mid is folded in. Weights keep their type and are [in, out] or [in, out, experts or heads].
  * Nothing here allocates tensor data or runs anything: plan.h does. */
 #ifndef LOAM_GRAPH_GRAPH_H
 #define LOAM_GRAPH_GRAPH_H
@@ -92,6 +93,7 @@ struct value {
     int64_t ne[4];
     int64_t nb[4];             /* strides in bytes; nb[0] = bytes of one value (block types: of a row in nb[1]) */
     value *src[GRAPH_MAX_SRC];
+    value *encoded[ACT_NONE];  /* its activation forms, made once and shared by all products */
     int layer;                 /* block it belongs to, -1 outside */
     const char *name;          /* static text or the weight's name */
     union {
@@ -111,7 +113,7 @@ struct value {
     } p;
     /* set by the planner */
     int id;                    /* index in graph order */
-    int first_use, last_use;   /* steps */
+    int last_use;              /* step that reads it last */
     int64_t buffer;            /* offset in the plan's arena, -1 = none */
     bool replicated;           /* every thread has a copy of its own */
 };
@@ -136,7 +138,9 @@ void graph_fail(graph *g, loam_status code, const char *fmt, ...) LOAM_PRINTF(3,
 /* ---- constructors ---- */
 value *g_input(graph *g, input_kind kind, int64_t width);          /* width: D for INPUT_EMBD, else 1; same value every time */
 value *g_weight(graph *g, const weight *w);                        /* w NULL gives NULL (an absent optional weight) */
-value *g_view(graph *g, value *x, int64_t offset, int64_t n0, int64_t n1); /* row part: [n0, n1, T] from value `offset` of each row */
+/* Part of a row, without copying. Where n1 = x->ne[1] and n0 <= x->ne[0]: values offset.. of each head; otherwise the row is
+ * taken as one run, from value `offset`, cut into n1 pieces of n0. */
+value *g_view(graph *g, value *x, int64_t offset, int64_t n0, int64_t n1);
 value *g_embed(graph *g, const weight *table, value *ids);         /* [D, T] */
 value *g_select(graph *g, value *x, value *rows);                  /* [D, n_out] */
 value *g_add(graph *g, value *a, value *b);                        /* b [width] or as a; b NULL gives a */
