@@ -131,13 +131,13 @@ KERNELS_PART void kernels_ref_mulf(kernels *k);
 KERNELS_PART void kernels_ref_row(kernels *k);
 KERNELS_PART void kernels_ref_attn(kernels *k);
 #if defined(__x86_64__)
-KERNELS_PART void kernels_avx2_mul(kernels *k);
+void kernels_avx2_mul(kernels *k);
 KERNELS_PART void kernels_avx2_mulf(kernels *k);
 KERNELS_PART void kernels_avx2_row(kernels *k);
-KERNELS_PART void kernels_avx512_mul(kernels *k);      /* F, BW, DQ, VL */
+void kernels_avx512_mul(kernels *k);      /* F, BW, DQ, VL */
 KERNELS_PART void kernels_avx512_mulf(kernels *k);
 KERNELS_PART void kernels_avx512_row(kernels *k);
-KERNELS_PART void kernels_avx512vnni_mul(kernels *k);  /* + VNNI */
+void kernels_avx512vnni_mul(kernels *k);  /* + VNNI */
 #endif
 
 #endif
