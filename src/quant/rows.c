@@ -5,11 +5,6 @@
 #include "quant/quant.h"
 
 /* MILESTONE */
-#define encode_q2_k NULL
-#define encode_q3_k NULL
-#define encode_q4_k NULL
-#define encode_q5_k NULL
-#define encode_q6_k NULL
 #define encode_iq2_xxs NULL
 #define encode_iq2_xs NULL
 #define encode_iq2_s NULL
@@ -17,8 +12,6 @@
 #define encode_iq3_s NULL
 #define encode_iq1_s NULL
 #define encode_iq1_m NULL
-#define encode_iq4_nl NULL
-#define encode_iq4_xs NULL
 loam_status quant_prepare(loam_type type, loam_error *err)
 {
     if (quant_table[type].encode) return LOAM_OK;
