@@ -21,7 +21,9 @@
         }                                                                                                   \
     } while (0)
 #define OPS search_portable
+#include "quant/lanes.h"
 #include "quant/search_lanes.h"
+#include "quant/grid_lanes.h"
 
 static const search_ops *chosen;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -76,13 +78,16 @@ float sum_squares(const float *x, int64_t n)
 
 /* ---- fit_pos ----------------------------------------------------------------------------------------------------- */
 
-/* Changes one level at a time while that lowers the error (search_lanes.h has the same for eight groups). */
+/* Changes one level at a time while that lowers the error (search_lanes.h has the same for eight groups).
+ * A level below 0 (see fit_pos) starts the sums as it is and is taken out of them as the byte that holds it: published
+ * files of IQ2_XXS are made that way. */
 static float descend(const float *s, const float *w, int n, int max, uint8_t *levels)
 {
     float A = 0.0f, B = 0.0f;
     for (int i = 0; i < n; i++) {
-        A += w[i] * s[i] * (float)levels[i];
-        B += w[i] * (float)levels[i] * (float)levels[i];
+        float q = levels[i] > max ? (float)levels[i] - 256.0f : (float)levels[i];
+        A += w[i] * s[i] * q;
+        B += w[i] * q * q;
     }
     for (int pass = 0; pass < 5; pass++) {
         bool changed = false;

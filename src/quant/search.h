@@ -74,6 +74,9 @@ typedef struct min_rule {
     bool absolute;
 } min_rule;
 
+struct grid_index;
+struct grid_group;
+
 typedef struct search_ops {
     /* Levels -half..half-1 and a scale of either sign: 19 candidates. A group whose values are all below 1e-15 gets
      * a = 0 and q = -half. */
@@ -84,6 +87,10 @@ typedef struct search_ops {
     void (*fit_min)(const lane_group *in, const min_rule *rule, lane_fit *fit);
     /* Levels of iq4_levels: 16 candidates; fills a only (0 for a group below 1e-15). n is 32. */
     void (*fit_iq4)(const lane_group *in, lane_fit *fit);
+    /* Searches of the grid types, one group at a time: grid.h. */
+    void (*grid_search)(const struct grid_index *index, struct grid_group *group, const float *g, int tries);
+    void (*grid_choose)(const struct grid_index *index, struct grid_group *group, unsigned which, float scale);
+    int (*grid_nearest)(const struct grid_index *index, int point, const float *x, const float *w, const float fit[2]);
 } search_ops;
 
 /* The same results from each: plain C for any machine, and AVX2. */
@@ -106,7 +113,7 @@ void lanes_squares(lane_group *in);
 /* The sum of x * x in index order. */
 float sum_squares(const float *x, int64_t n);
 
-/* Quantizes n <= 16 non-negative sub-block scales s with weights w to levels 0..max; returns the scale of the levels. */
+/* Quantizes n <= 32 non-negative numbers s with weights w to levels 0..max; returns the scale of the levels. */
 float fit_pos(const float *s, const float *w, int n, int max, uint8_t *levels);
 
 /* A rounded float as a level of lo..hi; NaN gives lo. */

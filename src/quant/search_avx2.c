@@ -15,7 +15,9 @@
         }                                                                                                   \
     } while (0)
 #define OPS search_avx2
+#include "quant/lanes.h"
 #include "quant/search_lanes.h"
+#include "quant/grid_lanes.h"
 #else
 typedef int search_avx2_is_for_x86; /* a translation unit has at least one declaration */
 #endif

@@ -1,23 +1,5 @@
-/* search_lanes.h - the searches over eight groups, written once and compiled for each instruction set.
- *
- * The including file defines LANES (lanes of a vector: 4 or 8), LANES_TARGET (a function attribute), LOWER and UPPER
- * (minimum and maximum of two vectors), IQ4_NEAR(u, q) (q becomes the iq4 level nearest to u) and OPS (the name of the resulting search_ops). A search walks LANES groups, c is
- * the first of them; where a lane is done or cannot do better, masks keep what it has. Not a number never wins. */
-#include "quant/codebooks.h"
-#include "quant/search.h"
-
-typedef float vf __attribute__((vector_size(4 * LANES)));
-typedef int32_t vi __attribute__((vector_size(4 * LANES)));
-
-#define FN LANES_TARGET static void
-#define ALL(c) ((vf){ 0 } + (float)(c))
-#define SELECT(mask, yes, no) ((vf)(((mask) & (vi)(yes)) | (~(mask) & (vi)(no))))
-#define ABS(v) ((vf)((vi)(v) & 0x7FFFFFFF))
-#define ROUND(v) (((v) + 12582912.0f) - 12582912.0f) /* round_even */
-#define BOUND(v, lo, hi) LOWER(UPPER(v, ALL(lo)), ALL(hi))
-#define LOAD(p) (*(const vf *)(p))
-#define STORE(p, v) (*(vf *)(p) = (v))
-
+/* search_lanes.h - the searches for scales over eight groups (search.h). A search walks LANES groups at a time, c is the
+ * first of them; where a lane is done or cannot do better, masks keep what it has. See lanes.h for the vectors. */
 FN lanes_signed_max(const lane_group *in, int c, vf *m)
 {
     vf best = { 0 }, signed_best = { 0 };
@@ -193,7 +175,7 @@ FN fit_min(const lane_group *in, const min_rule *rule, lane_fit *fit)
     }
 }
 
-/* A and B as in sym_sums for the levels of iq4_levels nearest to g x; an exact tie takes the higher one. */
+/* A and B as in sym_sums for the levels of iq4_levels nearest to g x. */
 FN iq4_sums(const lane_group *in, int c, const vf *g, vf *A, vf *B)
 {
     vf a = { 0 }, b = { 0 };
@@ -225,5 +207,3 @@ FN fit_iq4(const lane_group *in, lane_fit *fit)
         STORE(&fit->a[c], SELECT(ABS(m) < ALL(1e-15f), ALL(0), a));
     }
 }
-
-const search_ops OPS = { fit_sym, fit_sym_descent, fit_min, fit_iq4 };
