@@ -27,6 +27,8 @@ const char *gguf_kind_name(unsigned kind)
     return kind < GGUF_KIND_LIMIT ? names[kind] : "unknown";
 }
 
+unsigned gguf_kind_bytes(unsigned kind) { return kind < GGUF_KIND_LIMIT ? kind_bytes[kind] : 0; }
+
 /* Bytes of the UTF-8 sequence at s, 0 where it is malformed. */
 static size_t utf8_step(const uint8_t *s, size_t left)
 {

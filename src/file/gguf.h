@@ -52,6 +52,8 @@ typedef enum gguf_kind {
 
 /* Name of a kind ("uint32"); "unknown" outside the enum. */
 const char *gguf_kind_name(unsigned kind);
+/* Bytes of a scalar of that kind; 0 for strings, arrays and unknown kinds. */
+unsigned gguf_kind_bytes(unsigned kind);
 
 typedef struct gguf_key {
     const char *name; /* not terminated */
