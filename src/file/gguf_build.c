@@ -212,7 +212,8 @@ static void put_tensor(gguf_builder *b, const char *name, bool copy, build_tenso
 
 void gguf_put_tensor(gguf_builder *b, const char *name, loam_type type, const int64_t *ne, const void *data)
 {
-    build_tensor t = { .type = type, .data = data };
+    build_tensor t = { .type = type, .data = data, .n_dims = LIMIT_DIMS };
+    while (t.n_dims > 1 && ne[t.n_dims - 1] == 1) t.n_dims--;
     memcpy(t.ne, ne, sizeof t.ne);
     put_tensor(b, name, true, t);
 }
@@ -243,7 +244,7 @@ loam_status gguf_builder_create(gguf_builder **out, const gguf_file *from, unsig
     }
     for (uint32_t i = 0; from && (take & GGUF_TAKE_TENSORS) && i < gguf_tensor_count(from); i++) {
         const gguf_tensor *t = gguf_tensor_at(from, i);
-        build_tensor copy = { .type = t->type, .data = t->data };
+        build_tensor copy = { .type = t->type, .data = t->data, .n_dims = t->n_dims };
         memcpy(copy.ne, t->ne, sizeof copy.ne);
         put_tensor(b, t->name, false, copy);
     }

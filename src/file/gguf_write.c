@@ -139,11 +139,9 @@ static bool in_part(const gguf_writer *w, const build_key *k)
 
 static void emit_entry(sink *s, const build_tensor *t, uint64_t offset)
 {
-    uint32_t n = LIMIT_DIMS;
-    while (n > 1 && t->ne[n - 1] == 1) n--;
     emit_text(s, t->name, strlen(t->name));
-    emit_u32(s, n);
-    for (uint32_t d = 0; d < n; d++) emit_u64(s, (uint64_t)t->ne[d]);
+    emit_u32(s, (uint32_t)t->n_dims);
+    for (int d = 0; d < t->n_dims; d++) emit_u64(s, (uint64_t)t->ne[d]);
     emit_u32(s, (uint32_t)t->type);
     emit_u64(s, offset);
 }

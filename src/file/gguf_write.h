@@ -3,8 +3,9 @@
  *   gguf_builder_create ─ set, remove, copy ... ─ gguf_writer_open ─ gguf_writer_put (tensor by tensor) ─ gguf_writer_close
  *
  * The builder remembers its first failure (no memory, a bad name), ignores calls after it, and gguf_writer_open reports it:
- * so a list of keys is written without a check after each. Files are version 3, little-endian; a tensor's trailing sizes
- * of 1 are dropped and its data is padded to the alignment, as the field's writer does it. */
+ * so a list of keys is written without a check after each. Files are version 3, little-endian. Tensor
+ * data is padded to the alignment, after the last tensor too; trailing sizes of 1 are dropped, except of tensors that
+ * are taken from a file as they are: so a file that is read and written again is the same, byte for byte. */
 #ifndef LOAM_FILE_GGUF_WRITE_H
 #define LOAM_FILE_GGUF_WRITE_H
 
