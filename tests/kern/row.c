@@ -47,10 +47,10 @@ static void test_accuracy(void **state)
 {
     (void)state;
     static const accuracy_row rows[] = {
-        { "exp", math_exp, exact_exp, 1.02 },
-        { "tanh", math_tanh, tanh, 1.7 },
+        { "exp", math_exp, exact_exp, 0.9 },
+        { "tanh", math_tanh, tanh, 1.4 },
         { "erf", math_erf, erf, 1.1 },
-        { "log", math_log, log, 1.0 },
+        { "log", math_log, log, 0.81 },
     };
     for (size_t r = 0; r < sizeof rows / sizeof rows[0]; r++) {
         double worst = 0.0;
@@ -270,7 +270,7 @@ static void set_codecs(const kernels *ref, const kernels *k)
         loam_type type = t ? LOAM_BF16 : LOAM_F16;
         ref->decode[type](codes, a, 65536);
         k->decode[type](codes, b, 65536);
-        assert_memory_equal(a, b, sizeof a);
+        assert_true(check_same(a, b, 65536, "all codes")); /* hardware quiets a signalling NaN */
         k->encode[type](a, back, 65536);
         for (int i = 0; i < 65536; i++) {
             uint16_t nan = t ? (uint16_t)(codes[i] | 0x40) : (uint16_t)((codes[i] & 0x8000) | 0x7E00);
