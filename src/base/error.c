@@ -93,17 +93,23 @@ loam_status fail_nomem(loam_error *err, const char *what, uint64_t bytes)
     return fail(err, LOAM_E_NOMEM, "out of memory: %llu bytes for %s", (unsigned long long)bytes, what);
 }
 
+static void LOAM_PRINTF(2, 3) fill_text(loam_error *err, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(err->message, sizeof err->message, fmt, args);
+    va_end(args);
+}
+
 loam_status fail_prefix(loam_error *err, loam_status code, const char *fmt, ...)
 {
     if (!err) return code;
-    char text[sizeof err->message];
+    char text[sizeof err->message], prefix[sizeof err->message];
     va_list args;
     va_start(args, fmt);
-    int n = vsnprintf(text, sizeof text, fmt, args);
+    vsnprintf(prefix, sizeof prefix, fmt, args);
     va_end(args);
-    if (n < 0 || (size_t)n >= sizeof text) return code;
-    snprintf(text + n, sizeof text - (size_t)n, ": %s", err->message);
-    memcpy(err->message, text, sizeof text);
-    err->message[sizeof text - 1] = 0;
+    memcpy(text, err->message, sizeof text);
+    fill_text(err, "%s: %s", prefix, text);
     return code;
 }
