@@ -28,6 +28,7 @@ loam_status os_replace(const char *from, const char *to, loam_error *err);
 
 /* ---- machine ---- */
 
+uint64_t os_process_id(void);          /* for names of temporary files */
 int os_cpu_count(void);                /* CPUs this process may run on: affinity and control-group quota, at least 1 */
 uint64_t os_memory_available(void);    /* bytes that can still be had: machine and control group; UINT64_MAX unknown */
 uint64_t os_now_ns(void);              /* monotonic */

@@ -110,6 +110,8 @@ static bool first_line(const char *path, char *line, size_t n)
     return ok;
 }
 
+uint64_t os_process_id(void) { return (uint64_t)getpid(); }
+
 int os_cpu_count(void)
 {
     cpu_set_t set;

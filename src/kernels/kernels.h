@@ -123,16 +123,21 @@ const kernels *kernels_get(void);
 const kernels *kernels_for(const char *name);
 const char *kernels_set_name(int i);
 
-/* Each set overrides what it does better; called in ascending order. */
+/* Each set overrides what it does better; called in ascending order. X_mul fills the products with quantized weights and
+ * calls X_mulf for those with F32, F16 and BF16. A part that is not linked in is left out. */
+#define KERNELS_PART __attribute__((weak))
 void kernels_ref_mul(kernels *k);
-void kernels_ref_row(kernels *k);
-void kernels_ref_attn(kernels *k);
+KERNELS_PART void kernels_ref_mulf(kernels *k);
+KERNELS_PART void kernels_ref_row(kernels *k);
+KERNELS_PART void kernels_ref_attn(kernels *k);
 #if defined(__x86_64__)
-void kernels_avx2_mul(kernels *k);
-void kernels_avx2_row(kernels *k);
-void kernels_avx512_mul(kernels *k);      /* F, BW, DQ, VL */
-void kernels_avx512_row(kernels *k);
-void kernels_avx512vnni_mul(kernels *k);  /* + VNNI */
+KERNELS_PART void kernels_avx2_mul(kernels *k);
+KERNELS_PART void kernels_avx2_mulf(kernels *k);
+KERNELS_PART void kernels_avx2_row(kernels *k);
+KERNELS_PART void kernels_avx512_mul(kernels *k);      /* F, BW, DQ, VL */
+KERNELS_PART void kernels_avx512_mulf(kernels *k);
+KERNELS_PART void kernels_avx512_row(kernels *k);
+KERNELS_PART void kernels_avx512vnni_mul(kernels *k);  /* + VNNI */
 #endif
 
 #endif
