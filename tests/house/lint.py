@@ -16,6 +16,8 @@ CLEAN = {
     "src/base/mem.c": HEAD + "void *mem(unsigned long n) { return malloc(n); }\n",
     "cli/main.c": HEAD + '#include "loam/status.h"\n#include "options.h"\n',
     "cli/options.h": HEAD + "extern int options;\n",
+    "docs/environment.md": "`LOAM_KNOWN`\n",
+    "src/base/env.c": HEAD + 'const char *f(void) { return env_get("LOAM_KNOWN"); }\n',
     "Makefile": "all:\n\techo\n",
 }
 LONG = "int f(void)\n{\n" + "    x();\n" * 149 + "}\n"
@@ -31,6 +33,7 @@ BAD = [  # file, text, rule
     ("src/base/b.c", HEAD + 'void f(void) { fprintf(stderr, "x"); }\n', "banned"),
     ("cli/b.c", HEAD + 'char *f(void) { return getenv("X"); }\n', "banned"),
     ("cli/b.c", HEAD + "void f(char *a, char *b) { strcpy(a, b); }\n", "banned"),
+    ("src/base/b.c", HEAD + 'const char *f(void) { return env_get("LOAM_NEW"); }\n', "environment"),
     ("src/base/b.c", HEAD + "int x;\n" * 1000, "file-lines"),
     ("src/base/b.c", HEAD + LONG, "function-lines"),
     ("src/base/b.c", HEAD + "int f(int a, int b, int c, int d, int e, int (*g)(int, int), int h)\n{\n}\n", "parameters"),
