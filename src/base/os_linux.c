@@ -187,6 +187,8 @@ uint64_t os_random_u64(void)
     return v;
 }
 
+const char *os_error_text(int sys, char *text, size_t size) { return strerror_r(sys, text, size); }
+
 /* ---- large memory ---- */
 
 void *os_reserve(size_t bytes)
@@ -201,8 +203,6 @@ void os_release(void *p, size_t bytes)
 {
     if (p) munmap(p, bytes);
 }
-
-const char *os_error_text(int sys, char *text, size_t size) { return strerror_r(sys, text, size); }
 
 /* ---- threads ---- */
 

@@ -11,6 +11,7 @@ HEAD = "/* x - a file. */\n"
 CLEAN = {
     "include/loam/status.h": HEAD + "#ifndef X_H\n#define X_H\nint loam_x(void);\n#endif\n",
     "src/base/x.c": HEAD + '#include "base/x.h"\n#include <stdlib.h>\n\nint x_free(int a) { return a; } /* malloc(1) */\n',
+    "src/base/pairs.c": HEAD + "int f(int a, char *text, size_t len, int d, void *out, size_t cap, int e, int f)\n{\n}\n",
     "src/base/x.h": HEAD + "int x_free(int a);\n",
     "src/graph/y.c": HEAD + '#include "base/x.h"\n#include "kernels/k.h"\n#include "y.h"\n#include "loam/status.h"\n',
     "src/base/mem.c": HEAD + "void *mem(unsigned long n) { return malloc(n); }\n",
