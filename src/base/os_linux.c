@@ -187,6 +187,8 @@ uint64_t os_random_u64(void)
     return v;
 }
 
+const char *os_error_text(int sys, char *text, size_t size) { return strerror_r(sys, text, size); }
+
 /* ---- large memory ---- */
 
 void *os_reserve(size_t bytes)
