@@ -35,6 +35,14 @@ uint64_t os_now_ns(void);              /* monotonic */
 uint64_t os_rss_bytes(uint64_t *anonymous); /* resident bytes of this process; anonymous part where not NULL */
 uint64_t os_peak_rss_bytes(void);
 uint64_t os_random_u64(void);          /* from the system's generator */
+const char *os_error_text(int sys, char *text, size_t size); /* of an errno; uses text or constant memory */
+
+/* ---- large memory ---- */
+
+/* Zeroed address space that takes memory page by page at first touch; NULL where refused. For caches and buffers of many
+ * megabytes, where clearing by hand would cost seconds. Huge pages are asked for; a refusal is silent. */
+void *os_reserve(size_t bytes);
+void os_release(void *p, size_t bytes);
 
 /* ---- threads ---- */
 

@@ -187,6 +187,23 @@ uint64_t os_random_u64(void)
     return v;
 }
 
+const char *os_error_text(int sys, char *text, size_t size) { return strerror_r(sys, text, size); }
+
+/* ---- large memory ---- */
+
+void *os_reserve(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    madvise(p, bytes, MADV_HUGEPAGE);
+    return p;
+}
+
+void os_release(void *p, size_t bytes)
+{
+    if (p) munmap(p, bytes);
+}
+
 /* ---- threads ---- */
 
 struct os_thread {

@@ -79,7 +79,7 @@ static void probabilities(float *probs, const float *logits, const route_params 
 
 static void route_token(const float *logits, const float *bias, const route_params *p, const kernels *k, int32_t *out)
 {
-    float probs[LIMIT_EXPERTS], score[LIMIT_EXPERTS], *weight = (float *)(out + p->n_used);
+    float probs[LIMIT_EXPERTS], score[LIMIT_EXPERTS], *share = (float *)(out + p->n_used);
     probabilities(probs, logits, p, k);
     for (int e = 0; e < p->n_expert; e++) {
         float x = p->select == SELECT_LOGITS ? logits[e] : p->select == SELECT_SIGMOID ? sigmoid(logits[e]) : probs[e];
@@ -89,15 +89,15 @@ static void route_token(const float *logits, const float *bias, const route_para
     take_best(score, p->n_expert, p->n_used, out);
     if (p->divide > 1)
         for (int i = 0; i < p->n_used; i++) out[i] /= p->divide;
-    for (int i = 0; i < p->n_used; i++) weight[i] = probs[out[i]];
-    if (p->router == ROUTER_TOP_SOFTMAX) k->softmax(weight, weight, p->n_used);
+    for (int i = 0; i < p->n_used; i++) share[i] = probs[out[i]];
+    if (p->router == ROUTER_TOP_SOFTMAX) k->softmax(share, share, p->n_used);
     if (p->normalise) {
         float sum = 0.0f;
-        for (int i = 0; i < p->n_used; i++) sum += weight[i];
+        for (int i = 0; i < p->n_used; i++) sum += share[i];
         float inverse = 1.0f / (sum > 6.103515625e-5f ? sum : 6.103515625e-5f);
-        for (int i = 0; i < p->n_used; i++) weight[i] *= inverse;
+        for (int i = 0; i < p->n_used; i++) share[i] *= inverse;
     }
-    for (int i = 0; i < p->n_used; i++) weight[i] *= p->scale;
+    for (int i = 0; i < p->n_used; i++) share[i] *= p->scale;
 }
 
 void run_route(const step *s, worker *w)
@@ -204,11 +204,11 @@ void run_expert_sum(const step *s, worker *w)
     const value *v = s->v, *y = v->src[0];
     part p = part_of(s, w);
     for (int64_t t = p.t0; t < p.t1; t++) {
-        const float *weight = v->src[1] ? weights_at(v->src[1], w, t) : NULL;
+        const float *share = v->src[1] ? weights_at(v->src[1], w, t) : NULL;
         float *out = row_at(v, w, t, 0);
-        w->run->k->scale(out, row_at(y, w, t, 0), weight ? weight[0] : 1.0f, v->ne[0]);
+        w->run->k->scale(out, row_at(y, w, t, 0), share ? share[0] : 1.0f, v->ne[0]);
         for (int64_t u = 1; u < y->ne[1]; u++)
-            w->run->k->axpy(out, row_at(y, w, t, u * y->ne[0]), weight ? weight[u] : 1.0f, v->ne[0]);
+            w->run->k->axpy(out, row_at(y, w, t, u * y->ne[0]), share ? share[u] : 1.0f, v->ne[0]);
     }
 }
 

@@ -37,16 +37,16 @@ static int64_t stretch(const value *x, int64_t c, int64_t end)
 static void apply_binary(const step *s, worker *w, binary_fn f, scale_fn by_token)
 {
     const value *v = s->v, *a = v->src[0], *b = v->src[1];
-    bool weight = b->op == OP_WEIGHT, one = row_values(b) == 1 && row_values(a) != 1;
+    bool fixed = b->op == OP_WEIGHT, one = row_values(b) == 1 && row_values(a) != 1;
     part p = part_of(s, w);
     for (int64_t t = p.t0; t < p.t1; t++)
         for (int64_t c = p.c0, e; c < p.c1; c = e) {
             e = stretch(a, c, p.c1);
-            if (!one && !weight) e = min64(e, stretch(b, c, p.c1));
+            if (!one && !fixed) e = min64(e, stretch(b, c, p.c1));
             float *y = row_at(v, w, t, c);
             const float *x = row_at(a, w, t, c);
-            if (one) by_token(y, x, weight ? *(const float *)value_data(b, w) : *row_at(b, w, t, 0), e - c);
-            else f(y, x, weight ? (const float *)value_data(b, w) + c : row_at(b, w, t, c), e - c);
+            if (one) by_token(y, x, fixed ? *(const float *)value_data(b, w) : *row_at(b, w, t, 0), e - c);
+            else f(y, x, fixed ? (const float *)value_data(b, w) + c : row_at(b, w, t, c), e - c);
         }
 }
 

@@ -111,7 +111,7 @@ static bool is_output(const graph *g, const value *v, output_kind *kind)
 
 static bool has_step(const value *v) { return op_split[v->op] != SPLIT_NONE; }
 
-/* Marks the values that an output needs; only those become steps. */
+/* Marks the values that an output or the cache needs; only those become steps. */
 static void mark_used(graph *g)
 {
     for (int i = 0; i < g->n_values; i++) g->values[i]->last_use = -1;
@@ -119,6 +119,7 @@ static void mark_used(graph *g)
         if (g->outputs[i]) g->outputs[i]->last_use = INT_MAX;
     for (int i = g->n_values - 1; i >= 0; i--) {
         value *v = g->values[i];
+        if (v->op == OP_KV_WRITE && v->last_use < 0) v->last_use = v->id; /* an effect, not only a value */
         if (v->last_use < 0) continue;
         for (int s = 0; s < GRAPH_MAX_SRC; s++)
             if (v->src[s] && v->src[s]->last_use < v->id) v->src[s]->last_use = v->id;

@@ -48,6 +48,7 @@ typedef struct plan_run {
     const plan *p;
     const kernels *k;
     pool *threads;
+    int n_threads;                    /* of this run */
     uint8_t *arena;
     uint8_t *scratch;                 /* scratch_stride bytes for each thread */
     size_t scratch_stride;

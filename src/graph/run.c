@@ -41,6 +41,7 @@ static void walk(void *arg, int ith, int nth)
 loam_status plan_execute(plan_run *r)
 {
     atomic_store(&r->stop, 0);
-    pool_run(r->threads, walk, r);
+    loam_status status = pool_run_n(r->threads, r->n_threads, walk, r);
+    if (status != LOAM_OK) return status;
     return atomic_load(&r->stop) ? LOAM_E_ABORTED : LOAM_OK;
 }

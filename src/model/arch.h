@@ -60,7 +60,12 @@ typedef struct tensor_rule {
     suffix suffix;
 } tensor_rule;
 
-#define TENSORS(...) (const tensor_rule[]) { __VA_ARGS__, { T_NONE } }
+/* A table of rules: NEEDS(NAME, .shape = "HK", .bias = BIAS, ...), MAYBE(...), WITHOUT(NAME), IGNORES(NAME). */
+#define TENSORS(...) (const tensor_rule[]) { __VA_ARGS__, { .slot = T_NONE } }
+#define NEEDS(NAME, ...) { .slot = T_##NAME, .need = NEED, ##__VA_ARGS__ }
+#define MAYBE(NAME, ...) { .slot = T_##NAME, .need = MAY, ##__VA_ARGS__ }
+#define WITHOUT(NAME, ...) { .slot = T_##NAME, .need = DROP, ##__VA_ARGS__ }
+#define IGNORES(NAME, ...) { .slot = T_##NAME, .need = UNUSED, ##__VA_ARGS__ }
 
 /* ---- parts of the recipe ---- */
 

@@ -2,35 +2,16 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "quant/grid.h"
 #include "quant/quant.h"
-
-/* MILESTONE */
-#define encode_q2_k NULL
-#define encode_q3_k NULL
-#define encode_q4_k NULL
-#define encode_q5_k NULL
-#define encode_q6_k NULL
-#define encode_iq2_xxs NULL
-#define encode_iq2_xs NULL
-#define encode_iq2_s NULL
-#define encode_iq3_xxs NULL
-#define encode_iq3_s NULL
-#define encode_iq1_s NULL
-#define encode_iq1_m NULL
-#define encode_iq4_nl NULL
-#define encode_iq4_xs NULL
-loam_status quant_prepare(loam_type type, loam_error *err)
-{
-    if (quant_table[type].encode) return LOAM_OK;
-    return fail(err, LOAM_E_UNSUPPORTED, "%s cannot be encoded yet", dtype_table[type].name);
-}
-/* END */
 
 const quant_codec quant_table[LOAM_TYPE_LIMIT] = {
 #define TYPE(id, NAME, text, n, b, act, need, codec) [id] = { decode_##codec, encode_##codec },
 #include "tensor/dtype.def"
 #undef TYPE
 };
+
+loam_status quant_prepare(loam_type type, loam_error *err) { return grid_prepare(type, err); }
 
 /* Checks a shape; gives the type's facts and the bytes of one row. */
 static loam_status check_shape(const loam_rows *shape, const dtype_info **info, uint64_t *row_bytes, loam_error *err)

@@ -9,23 +9,23 @@ extern const arch_spec archs_llama[], archs_qwen[], archs_gemma[], archs_gpt[], 
 /* ---- pieces that several families write the same way ---- */
 
 /* Optional biases on all matrices but q, k, v. */
-#define OUTPUT_BIAS_MAYBE { T_ATTN_OUTPUT, .bias = MAY_BIAS }
-#define FFN_BIASES_MAYBE { T_FFN_GATE, .bias = MAY_BIAS }, { T_FFN_UP, .bias = MAY_BIAS }, { T_FFN_DOWN, .bias = MAY_BIAS }
+#define OUTPUT_BIAS_MAYBE NEEDS(ATTN_OUTPUT, .bias = MAY_BIAS)
+#define FFN_BIASES_MAYBE NEEDS(FFN_GATE, .bias = MAY_BIAS), NEEDS(FFN_UP, .bias = MAY_BIAS), NEEDS(FFN_DOWN, .bias = MAY_BIAS)
 /* Biases that files may have and the forward pass does not add. */
-#define OUTPUT_BIAS_UNUSED { T_ATTN_OUTPUT, .bias = UNUSED_BIAS }
-#define FFN_BIASES_UNUSED { T_FFN_GATE, .bias = UNUSED_BIAS }, { T_FFN_UP, .bias = UNUSED_BIAS }, { T_FFN_DOWN, .bias = UNUSED_BIAS }
+#define OUTPUT_BIAS_UNUSED NEEDS(ATTN_OUTPUT, .bias = UNUSED_BIAS)
+#define FFN_BIASES_UNUSED NEEDS(FFN_GATE, .bias = UNUSED_BIAS), NEEDS(FFN_UP, .bias = UNUSED_BIAS), NEEDS(FFN_DOWN, .bias = UNUSED_BIAS)
 /* Rotary factors: one set, or one for long and one for short contexts. */
-#define ROPE_FACTORS { T_ROPE_FREQS, MAY }, { T_ROPE_LONG, MAY }, { T_ROPE_SHORT, MAY }
+#define ROPE_FACTORS MAYBE(ROPE_FREQS), MAYBE(ROPE_LONG), MAYBE(ROPE_SHORT)
 /* The head must be stored. */
-#define OWN_HEAD { T_OUTPUT, NEED }
+#define OWN_HEAD NEEDS(OUTPUT)
 /* The token table is the head, always. */
-#define TIED_HEAD { T_OUTPUT, DROP }
+#define TIED_HEAD WITHOUT(OUTPUT)
 /* One norm weight for all heads of q, one for those of k. */
-#define HEAD_NORMS { T_ATTN_Q_NORM, NEED }, { T_ATTN_K_NORM, NEED }
+#define HEAD_NORMS NEEDS(ATTN_Q_NORM), NEEDS(ATTN_K_NORM)
 /* LayerNorms with bias. */
-#define NORM_BIASES { T_OUTPUT_NORM, .bias = BIAS }, { T_ATTN_NORM, .bias = BIAS }, { T_FFN_NORM, .bias = BIAS }
+#define NORM_BIASES NEEDS(OUTPUT_NORM, .bias = BIAS), NEEDS(ATTN_NORM, .bias = BIAS), NEEDS(FFN_NORM, .bias = BIAS)
 /* Norms of both branches before they are added. */
-#define AFTER_NORMS { T_POST_ATTENTION_NORM, NEED }, { T_POST_FFW_NORM, NEED }
+#define AFTER_NORMS NEEDS(POST_ATTENTION_NORM), NEEDS(POST_FFW_NORM)
 
 /* The most common routing: softmax over all experts, the chosen weights made to sum to 1. */
 #define SOFTMAX_ROUTING .router = ROUTER_SOFTMAX, .normalise = ALWAYS, .activation = GATE_SILU

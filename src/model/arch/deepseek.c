@@ -17,7 +17,7 @@ const arch_spec archs_deepseek[] = {
     {
         .name = "deepseek2",
         .required = "expert_feed_forward_length expert_shared_count attention.kv_lora_rank",
-        .tensors = TENSORS({ T_EXP_PROBS_B, MAY }),
+        .tensors = TENSORS(MAYBE(EXP_PROBS_B)),
         .rope.yarn = YARN_LOG | YARN_LOG_TENTH,
         .attn = { .scale = SCORE_LATENT, .temperature = TEMPERATURE_LATENT },
         .latent = LATENT_BY_KEY,
@@ -29,7 +29,7 @@ const arch_spec archs_deepseek[] = {
     {
         .name = "minicpm3", /* constants, whatever the keys say */
         .required = "attention.q_lora_rank attention.kv_lora_rank",
-        .tensors = TENSORS({ T_ROPE_LONG, MAY }, { T_ROPE_SHORT, MAY }),
+        .tensors = TENSORS(MAYBE(ROPE_LONG), MAYBE(ROPE_SHORT)),
         .embedding.value = 12,
         .residual = { .value = 1.4f, .by = BY_1_SQRT_L },
         .hidden = { .value = 256, .by = BY_1_D },

@@ -2,13 +2,13 @@
 #include "model/arch/archs.h"
 
 /* No norms before the branches, one behind each. */
-#define NO_INPUT_NORMS { T_ATTN_NORM, DROP }, { T_FFN_NORM, DROP }
+#define NO_INPUT_NORMS WITHOUT(ATTN_NORM), WITHOUT(FFN_NORM)
 
 const arch_spec archs_dense[] = {
     {
         .name = "stablelm", /* without ffn_norm both branches read the same norm */
-        .tensors = TENSORS(OWN_HEAD, { T_OUTPUT_NORM, .bias = BIAS }, { T_ATTN_NORM, .bias = BIAS }, { T_FFN_NORM, MAY, .bias = MAY_BIAS },
-                           { T_ATTN_Q_NORM, MAY, "K,H" }, { T_ATTN_K_NORM, MAY, "K,G" }),
+        .tensors = TENSORS(OWN_HEAD, NEEDS(OUTPUT_NORM, .bias = BIAS), NEEDS(ATTN_NORM, .bias = BIAS), MAYBE(FFN_NORM, .bias = MAY_BIAS),
+                           MAYBE(ATTN_Q_NORM, .shape = "K,H"), MAYBE(ATTN_K_NORM, .shape = "K,G")),
         .norm = LAYER_NORM,
         .rope.kind = ROTARY_HALVES,
         .attn.head_norm = HEAD_NORM_EACH,
@@ -22,8 +22,8 @@ const arch_spec archs_dense[] = {
     },
     {
         .name = "command-r",
-        .tensors = TENSORS(TIED_HEAD, { T_FFN_NORM, DROP }, { T_ATTN_Q_NORM, NEED, "K,H", .when = IF_DEEP },
-                           { T_ATTN_K_NORM, NEED, "K,G", .when = IF_DEEP }),
+        .tensors = TENSORS(TIED_HEAD, WITHOUT(FFN_NORM), NEEDS(ATTN_Q_NORM, .shape = "K,H", .when = IF_DEEP),
+                           NEEDS(ATTN_K_NORM, .shape = "K,G", .when = IF_DEEP)),
         .norm = LAYER_NORM,
         .attn.head_norm = HEAD_NORM_EACH,
         .form = PARALLEL,
@@ -32,7 +32,7 @@ const arch_spec archs_dense[] = {
     {
         .name = "cohere2", /* window blocks turn, the others have no positions */
         .required = "logit_scale attention.sliding_window",
-        .tensors = TENSORS(TIED_HEAD, { T_FFN_NORM, DROP }),
+        .tensors = TENSORS(TIED_HEAD, WITHOUT(FFN_NORM)),
         .norm = LAYER_NORM,
         .rope.skip = SKIP_FULL,
         .window = { .kind = WINDOW_STANDARD, .period = 4 },
@@ -42,13 +42,13 @@ const arch_spec archs_dense[] = {
     },
     {
         .name = "olmo",
-        .tensors = TENSORS({ T_OUTPUT_NORM, DROP }, NO_INPUT_NORMS),
+        .tensors = TENSORS(WITHOUT(OUTPUT_NORM), NO_INPUT_NORMS),
         .norm = LAYER_NORM_BARE,
         .attn.clamp = true,
     },
     {
         .name = "olmo2",
-        .tensors = TENSORS(OWN_HEAD, NO_INPUT_NORMS, AFTER_NORMS, { T_ATTN_Q_NORM, NEED, "HK" }, { T_ATTN_K_NORM, NEED, "GK" }),
+        .tensors = TENSORS(OWN_HEAD, NO_INPUT_NORMS, AFTER_NORMS, NEEDS(ATTN_Q_NORM, .shape = "HK"), NEEDS(ATTN_K_NORM, .shape = "GK")),
         .rope = { .kind = ROTARY_HALVES, .window = WINDOW_BASE_PLAIN },
         .window = { .kind = WINDOW_STANDARD, .period = 4, .by_key = true },
         .attn = { .raw_input = true, .head_norm = HEAD_NORM_ROW, .after = T_POST_ATTENTION_NORM },
@@ -72,14 +72,14 @@ const arch_spec archs_dense[] = {
     },
     {
         .name = "plamo",
-        .tensors = TENSORS(OWN_HEAD, { T_FFN_NORM, DROP }),
+        .tensors = TENSORS(OWN_HEAD, WITHOUT(FFN_NORM)),
         .rope.kind = ROTARY_HALVES,
         .form = PARALLEL,
     },
     {
         .name = "plamo3",
-        .tensors = TENSORS(HEAD_NORMS, { T_POST_ATTENTION_NORM, NEED, .suffix = SUFFIX_BARE },
-                           { T_POST_FFW_NORM, NEED, .suffix = SUFFIX_BARE }),
+        .tensors = TENSORS(HEAD_NORMS, NEEDS(POST_ATTENTION_NORM, .suffix = SUFFIX_BARE),
+                           NEEDS(POST_FFW_NORM, .suffix = SUFFIX_BARE)),
         .rope = { .kind = ROTARY_HALVES, .window = WINDOW_BASE_10000 },
         .window = { .kind = WINDOW_STANDARD, .period = 8, .by_key = true },
         .attn = { .head_norm = HEAD_NORM_SHARED, .after = T_POST_ATTENTION_NORM },
@@ -95,7 +95,7 @@ const arch_spec archs_dense[] = {
     },
     {
         .name = "phi3",
-        .tensors = TENSORS({ T_ROPE_LONG, MAY }, { T_ROPE_SHORT, MAY }),
+        .tensors = TENSORS(MAYBE(ROPE_LONG), MAYBE(ROPE_SHORT)),
         .rope = { .kind = ROTARY_HALVES, .factors = true },
         .ffn.kind = SWIGLU_FUSED,
     },
@@ -122,22 +122,22 @@ const arch_spec archs_dense[] = {
     },
     {
         .name = "cogvlm", /* the text part; images have matrices of their own */
-        .tensors = TENSORS({ T_ROPE_FREQS, UNUSED }, { T_VIS_ATTN_QKV, UNUSED }, { T_VIS_ATTN_OUTPUT, UNUSED }, { T_VIS_GATE, UNUSED },
-                           { T_VIS_UP, UNUSED }, { T_VIS_DOWN, UNUSED }),
+        .tensors = TENSORS(IGNORES(ROPE_FREQS), IGNORES(VIS_ATTN_QKV), IGNORES(VIS_ATTN_OUTPUT), IGNORES(VIS_GATE),
+                           IGNORES(VIS_UP), IGNORES(VIS_DOWN)),
         .rope = { .kind = ROTARY_HALVES, .plain = true },
         .attn.fused_at_d = true,
         .scales = SCALE_NOT_QKV,
     },
     {
         .name = "bitnet", /* ternary weights; norms between the heads and the output, and before ffn_down */
-        .tensors = TENSORS(TIED_HEAD, { T_ATTN_SUB_NORM, NEED }, { T_FFN_SUB_NORM, NEED }),
+        .tensors = TENSORS(TIED_HEAD, NEEDS(ATTN_SUB_NORM), NEEDS(FFN_SUB_NORM)),
         .rope.kind = ROTARY_HALVES,
         .scales = SCALE_FFN,
     },
     {
         .name = "apertus",
-        .tensors = TENSORS(OWN_HEAD, ROPE_FACTORS, OUTPUT_BIAS_MAYBE, { T_ATTN_Q_NORM, NEED, .bias = UNUSED_BIAS },
-                           { T_ATTN_K_NORM, NEED, .bias = UNUSED_BIAS }),
+        .tensors = TENSORS(OWN_HEAD, ROPE_FACTORS, OUTPUT_BIAS_MAYBE, NEEDS(ATTN_Q_NORM, .bias = UNUSED_BIAS),
+                           NEEDS(ATTN_K_NORM, .bias = UNUSED_BIAS)),
         .rope = { .kind = ROTARY_HALVES, .factors = true },
         .attn.head_norm = HEAD_NORM_SHARED,
         .ffn.kind = XIELU,

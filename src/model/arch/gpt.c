@@ -1,13 +1,13 @@
 /* gpt.c - LayerNorm families with a plain (ungated) feed-forward, mostly GELU. */
 #include "model/arch/archs.h"
 
-#define PLAIN_FFN_BIASES { T_FFN_UP, .bias = BIAS }, { T_FFN_DOWN, .bias = BIAS }
-#define OUTPUT_BIAS { T_ATTN_OUTPUT, .bias = BIAS }
+#define PLAIN_FFN_BIASES NEEDS(FFN_UP, .bias = BIAS), NEEDS(FFN_DOWN, .bias = BIAS)
+#define OUTPUT_BIAS NEEDS(ATTN_OUTPUT, .bias = BIAS)
 
 const arch_spec archs_gpt[] = {
     {
         .name = "gpt2",
-        .tensors = TENSORS({ T_POSITION_EMBD, NEED }, NORM_BIASES, OUTPUT_BIAS, PLAIN_FFN_BIASES),
+        .tensors = TENSORS(NEEDS(POSITION_EMBD), NORM_BIASES, OUTPUT_BIAS, PLAIN_FFN_BIASES),
         .qkv_bias = BIAS,
         .norm = LAYER_NORM,
         .rope.kind = ROTARY_NONE,
@@ -15,7 +15,7 @@ const arch_spec archs_gpt[] = {
     },
     {
         .name = "starcoder",
-        .tensors = TENSORS({ T_POSITION_EMBD, NEED }, NORM_BIASES, OUTPUT_BIAS, PLAIN_FFN_BIASES),
+        .tensors = TENSORS(NEEDS(POSITION_EMBD), NORM_BIASES, OUTPUT_BIAS, PLAIN_FFN_BIASES),
         .qkv_bias = BIAS,
         .norm = LAYER_NORM,
         .rope.kind = ROTARY_NONE,
@@ -33,7 +33,7 @@ const arch_spec archs_gpt[] = {
     },
     {
         .name = "codeshell",
-        .tensors = TENSORS(OWN_HEAD, { T_TOKEN_EMBD, MAY }, NORM_BIASES, OUTPUT_BIAS, PLAIN_FFN_BIASES),
+        .tensors = TENSORS(OWN_HEAD, MAYBE(TOKEN_EMBD), NORM_BIASES, OUTPUT_BIAS, PLAIN_FFN_BIASES),
         .norm = LAYER_NORM,
         .rope.kind = ROTARY_HALVES,
         .ffn.kind = GELU,
@@ -47,7 +47,7 @@ const arch_spec archs_gpt[] = {
     },
     {
         .name = "bloom",
-        .tensors = TENSORS({ T_TOKEN_EMBD_NORM, NEED, .bias = BIAS }, NORM_BIASES, OUTPUT_BIAS, PLAIN_FFN_BIASES),
+        .tensors = TENSORS(NEEDS(TOKEN_EMBD_NORM, .bias = BIAS), NORM_BIASES, OUTPUT_BIAS, PLAIN_FFN_BIASES),
         .qkv_bias = BIAS,
         .norm = LAYER_NORM,
         .rope.kind = ROTARY_NONE,
@@ -56,10 +56,10 @@ const arch_spec archs_gpt[] = {
     },
     {
         .name = "mpt",
-        .tensors = TENSORS({ T_POSITION_EMBD, MAY }, { T_OUTPUT_NORM, .bias = MAY_BIAS }, { T_ATTN_NORM, .bias = MAY_BIAS },
-                           { T_FFN_NORM, .bias = MAY_BIAS }, OUTPUT_BIAS_MAYBE, { T_FFN_UP, .bias = MAY_BIAS },
-                           { T_FFN_DOWN, .bias = MAY_BIAS }, { T_FFN_ACT_SCALES, MAY },
-                           { T_ATTN_Q_NORM, MAY, "HK", MAY_BIAS }, { T_ATTN_K_NORM, MAY, "GK", MAY_BIAS }),
+        .tensors = TENSORS(MAYBE(POSITION_EMBD), NEEDS(OUTPUT_NORM, .bias = MAY_BIAS), NEEDS(ATTN_NORM, .bias = MAY_BIAS),
+                           NEEDS(FFN_NORM, .bias = MAY_BIAS), OUTPUT_BIAS_MAYBE, NEEDS(FFN_UP, .bias = MAY_BIAS),
+                           NEEDS(FFN_DOWN, .bias = MAY_BIAS), MAYBE(FFN_ACT_SCALES),
+                           MAYBE(ATTN_Q_NORM, .shape = "HK", .bias = MAY_BIAS), MAYBE(ATTN_K_NORM, .shape = "GK", .bias = MAY_BIAS)),
         .norm = LAYER_NORM,
         .rope.kind = ROTARY_NONE,
         .attn = { .clamp = true, .alibi_key = true, .head_norm = HEAD_NORM_ROW },
@@ -67,8 +67,8 @@ const arch_spec archs_gpt[] = {
     },
     {
         .name = "falcon", /* two input norms in the 40B form: attention reads the second */
-        .tensors = TENSORS({ T_OUTPUT_NORM, .bias = BIAS }, { T_ATTN_NORM, .bias = BIAS }, { T_ATTN_NORM_2, MAY, .bias = MAY_BIAS },
-                           { T_FFN_NORM, DROP }),
+        .tensors = TENSORS(NEEDS(OUTPUT_NORM, .bias = BIAS), NEEDS(ATTN_NORM, .bias = BIAS), MAYBE(ATTN_NORM_2, .bias = MAY_BIAS),
+                           WITHOUT(FFN_NORM)),
         .norm = LAYER_NORM,
         .rope.kind = ROTARY_HALVES,
         .attn.second_norm = T_ATTN_NORM_2,
@@ -77,8 +77,8 @@ const arch_spec archs_gpt[] = {
     },
     {
         .name = "phi2",
-        .tensors = TENSORS({ T_OUTPUT, NEED, .bias = BIAS }, { T_OUTPUT_NORM, .bias = BIAS }, { T_ATTN_NORM, .bias = BIAS }, OUTPUT_BIAS,
-                           { T_FFN_NORM, DROP }, PLAIN_FFN_BIASES),
+        .tensors = TENSORS(NEEDS(OUTPUT, .bias = BIAS), NEEDS(OUTPUT_NORM, .bias = BIAS), NEEDS(ATTN_NORM, .bias = BIAS), OUTPUT_BIAS,
+                           WITHOUT(FFN_NORM), PLAIN_FFN_BIASES),
         .norm = LAYER_NORM,
         .rope.kind = ROTARY_HALVES,
         .form = PARALLEL,
@@ -86,7 +86,7 @@ const arch_spec archs_gpt[] = {
     },
     {
         .name = "jais", /* scores are scaled by 1/K */
-        .tensors = TENSORS(OWN_HEAD, NORM_BIASES, OUTPUT_BIAS, { T_FFN_GATE, .bias = BIAS }, PLAIN_FFN_BIASES),
+        .tensors = TENSORS(OWN_HEAD, NORM_BIASES, OUTPUT_BIAS, NEEDS(FFN_GATE, .bias = BIAS), PLAIN_FFN_BIASES),
         .qkv_bias = BIAS,
         .norm = LAYER_NORM,
         .rope.kind = ROTARY_NONE,
@@ -101,7 +101,7 @@ const arch_spec archs_gpt[] = {
     },
     {
         .name = "nemotron", /* norm weights are stored with their +1 */
-        .tensors = TENSORS(OWN_HEAD, NORM_BIASES, OUTPUT_BIAS_MAYBE, { T_FFN_UP, .bias = MAY_BIAS }, { T_FFN_DOWN, .bias = MAY_BIAS }),
+        .tensors = TENSORS(OWN_HEAD, NORM_BIASES, OUTPUT_BIAS_MAYBE, NEEDS(FFN_UP, .bias = MAY_BIAS), NEEDS(FFN_DOWN, .bias = MAY_BIAS)),
         .norm = LAYER_NORM,
         .rope.kind = ROTARY_HALVES,
         .ffn.kind = RELU_SQUARED,

@@ -25,7 +25,7 @@ const arch_spec archs_llama[] = {
     },
     {
         .name = "pangu-embedded",
-        .tensors = TENSORS({ T_ROPE_FREQS, UNUSED }, { T_ROPE_LONG, UNUSED }, { T_ROPE_SHORT, UNUSED }, { T_ATTN_OUTPUT, .bias = BIAS }),
+        .tensors = TENSORS(IGNORES(ROPE_FREQS), IGNORES(ROPE_LONG), IGNORES(ROPE_SHORT), NEEDS(ATTN_OUTPUT, .bias = BIAS)),
         .rope.kind = ROTARY_HALVES,
     },
     { .name = "internlm2", .tensors = TENSORS(OWN_HEAD) },
@@ -81,7 +81,7 @@ const arch_spec archs_llama[] = {
     {
         .name = "granite_swa",
         .required = "logit_scale attention.sliding_window",
-        .tensors = TENSORS(ROPE_FACTORS, OUTPUT_BIAS_MAYBE, FFN_BIASES_MAYBE, { T_ATTN_SINKS, NEED }),
+        .tensors = TENSORS(ROPE_FACTORS, OUTPUT_BIAS_MAYBE, FFN_BIASES_MAYBE, NEEDS(ATTN_SINKS)),
         .rope = { .factors = true, .skip = SKIP_BY_PATTERN },
         .window = { .kind = WINDOW_STANDARD, .array = true },
         .attn.scale = SCORE_KEY,
@@ -103,7 +103,7 @@ const arch_spec archs_llama[] = {
     { .name = "smollm3", .rope.skip = SKIP_EVERY_4TH },
     {
         .name = "seed_oss",
-        .tensors = TENSORS({ T_FFN_NORM, DROP }, { T_POST_ATTENTION_NORM, NEED }),
+        .tensors = TENSORS(WITHOUT(FFN_NORM), NEEDS(POST_ATTENTION_NORM)),
         .rope.kind = ROTARY_HALVES,
         .ffn.input_norm = T_POST_ATTENTION_NORM,
     },
@@ -114,7 +114,7 @@ const arch_spec archs_llama[] = {
     },
     {
         .name = "refact",
-        .tensors = TENSORS({ T_ROPE_FREQS, UNUSED }, { T_ROPE_LONG, UNUSED }, { T_ROPE_SHORT, UNUSED }, OUTPUT_BIAS_UNUSED, FFN_BIASES_UNUSED),
+        .tensors = TENSORS(IGNORES(ROPE_FREQS), IGNORES(ROPE_LONG), IGNORES(ROPE_SHORT), OUTPUT_BIAS_UNUSED, FFN_BIASES_UNUSED),
         .rope.kind = ROTARY_NONE,
         .attn.alibi = 8,
         .experts = { .blocks = EXPERTS_DEAD, .width = "F", .gates = GATE_OPTIONAL },

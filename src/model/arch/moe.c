@@ -2,22 +2,22 @@
 #include "model/arch/archs.h"
 
 /* A bias that corrects the selection of experts, not their weights. */
-#define SELECTION_BIAS { T_EXP_PROBS_B, NEED }
-#define SELECTION_BIAS_MAYBE { T_EXP_PROBS_B, MAY }
+#define SELECTION_BIAS NEEDS(EXP_PROBS_B)
+#define SELECTION_BIAS_MAYBE MAYBE(EXP_PROBS_B)
 /* A dense feed-forward that may be stored beside the experts. */
-#define DENSE_BESIDE { T_FFN_GATE, MAY, .when = IN_EVERY }, { T_FFN_UP, MAY, .when = IN_EVERY }, { T_FFN_DOWN, MAY, .when = IN_EVERY }
+#define DENSE_BESIDE MAYBE(FFN_GATE, .when = IN_EVERY), MAYBE(FFN_UP, .when = IN_EVERY), MAYBE(FFN_DOWN, .when = IN_EVERY)
 
 const arch_spec archs_moe[] = {
     {
         .name = "phimoe", /* RMS norms with a bias */
-        .tensors = TENSORS({ T_ROPE_LONG, MAY }, { T_ROPE_SHORT, MAY }, { T_OUTPUT, NEED, .bias = BIAS }, NORM_BIASES,
-                           { T_ATTN_OUTPUT, .bias = BIAS }),
+        .tensors = TENSORS(MAYBE(ROPE_LONG), MAYBE(ROPE_SHORT), NEEDS(OUTPUT, .bias = BIAS), NORM_BIASES,
+                           NEEDS(ATTN_OUTPUT, .bias = BIAS)),
         .rope = { .kind = ROTARY_HALVES, .factors = true },
         .experts = { .blocks = EXPERTS_EVERYWHERE, .width = "F", SOFTMAX_ROUTING },
     },
     {
         .name = "olmoe",
-        .tensors = TENSORS(OWN_HEAD, { T_ATTN_Q_NORM, NEED, "HK" }, { T_ATTN_K_NORM, NEED, "GK" }),
+        .tensors = TENSORS(OWN_HEAD, NEEDS(ATTN_Q_NORM, .shape = "HK"), NEEDS(ATTN_K_NORM, .shape = "GK")),
         .rope.kind = ROTARY_HALVES,
         .attn.head_norm = HEAD_NORM_ROW,
         .experts = { .blocks = EXPERTS_EVERYWHERE, .width = "F", .router = ROUTER_SOFTMAX, .activation = GATE_SILU },
@@ -25,7 +25,7 @@ const arch_spec archs_moe[] = {
     {
         .name = "dbrx",
         .required = "attention.clamp_kqv",
-        .tensors = TENSORS(OWN_HEAD, { T_FFN_NORM, DROP }, { T_ATTN_OUTPUT_NORM, NEED }),
+        .tensors = TENSORS(OWN_HEAD, WITHOUT(FFN_NORM), NEEDS(ATTN_OUTPUT_NORM)),
         .norm = LAYER_NORM,
         .rope.kind = ROTARY_HALVES,
         .attn.clamp = true,
@@ -34,18 +34,18 @@ const arch_spec archs_moe[] = {
     },
     {
         .name = "arctic", /* experts read the block's input, beside a dense feed-forward of width D */
-        .tensors = TENSORS({ T_FFN_GATE, NEED, "D,D", .when = IN_EVERY }, { T_FFN_UP, NEED, "D,D", .when = IN_EVERY },
-                           { T_FFN_DOWN, NEED, "D,D", .when = IN_EVERY }, { T_FFN_NORM_EXPS, NEED }),
+        .tensors = TENSORS(NEEDS(FFN_GATE, .shape = "D,D", .when = IN_EVERY), NEEDS(FFN_UP, .shape = "D,D", .when = IN_EVERY),
+                           NEEDS(FFN_DOWN, .shape = "D,D", .when = IN_EVERY), NEEDS(FFN_NORM_EXPS)),
         .form = DENSE_PLUS_EXPERTS,
         .experts = { .blocks = EXPERTS_EVERYWHERE, .width = "F", SOFTMAX_ROUTING },
     },
     {
         .name = "grok",
-        .tensors = TENSORS({ T_ATTN_OUTPUT_NORM, NEED }, { T_LAYER_OUTPUT_NORM, MAY }, { T_POST_FFW_NORM, MAY }, DENSE_BESIDE),
+        .tensors = TENSORS(NEEDS(ATTN_OUTPUT_NORM), MAYBE(LAYER_OUTPUT_NORM), MAYBE(POST_FFW_NORM), DENSE_BESIDE),
         .embedding = { .key = true, .value = 78.38367176906169f },
         .rope = { .kind = ROTARY_HALVES, .yarn = YARN_EXT | YARN_ATTN | YARN_BETA, .beta_fast = 8 },
         .attn = { .scale = SCORE_OUTPUT_SCALE, .softcap = { true, 30 }, .after = T_ATTN_OUTPUT_NORM },
-        .ffn = { .kind = GEGLU, .after = { T_LAYER_OUTPUT_NORM, T_POST_FFW_NORM } },
+        .ffn = { .kind = GEGLU, .after = NEEDS(LAYER_OUTPUT_NORM, T_POST_FFW_NORM) },
         .experts = { .blocks = EXPERTS_EVERYWHERE, .x_default = "F", .gates = GATE_OPTIONAL, .router = ROUTER_SOFTMAX,
                      .normalise = ALWAYS, .activation = GATE_GELU, .dense_too = true },
         .logit = { .key = true, .value = 0.5773502691896257f },
@@ -88,7 +88,7 @@ const arch_spec archs_moe[] = {
     {
         .name = "cohere2moe",
         .required = "logit_scale attention.sliding_window leading_dense_block_count expert_feed_forward_length",
-        .tensors = TENSORS({ T_FFN_NORM, DROP }),
+        .tensors = TENSORS(WITHOUT(FFN_NORM)),
         .norm = NORM_BY_EPSILON,
         .rope.skip = SKIP_FULL_UNLESS_LEADING,
         .window = { .kind = WINDOW_STANDARD, .period = 4, .dense_first = true },
@@ -111,7 +111,7 @@ const arch_spec archs_moe[] = {
     {
         .name = "glm4moe",
         .required = "expert_feed_forward_length expert_shared_count",
-        .tensors = TENSORS({ T_ATTN_Q_NORM, MAY }, { T_ATTN_K_NORM, MAY }, { T_POST_ATTENTION_NORM, NEED }, { T_FFN_NORM, DROP },
+        .tensors = TENSORS(MAYBE(ATTN_Q_NORM), MAYBE(ATTN_K_NORM), NEEDS(POST_ATTENTION_NORM), WITHOUT(FFN_NORM),
                            SELECTION_BIAS),
         .rope.kind = ROTARY_SECTIONS_OR_HALVES,
         .attn.head_norm = HEAD_NORM_SHARED,
@@ -122,7 +122,7 @@ const arch_spec archs_moe[] = {
     {
         .name = "afmoe",
         .required = "expert_feed_forward_length expert_shared_count",
-        .tensors = TENSORS({ T_ATTN_GATE, NEED }, HEAD_NORMS, AFTER_NORMS, SELECTION_BIAS),
+        .tensors = TENSORS(NEEDS(ATTN_GATE), HEAD_NORMS, AFTER_NORMS, SELECTION_BIAS),
         .embedding = { .value = 1, .by = BY_SQRT_D },
         .rope = { .kind = ROTARY_HALVES, .skip = SKIP_EVERY_4TH, .window = WINDOW_BASE_TRAINED },
         .window = { .kind = WINDOW_STANDARD, .period = 4, .by_key = true },
@@ -150,7 +150,7 @@ const arch_spec archs_moe[] = {
     {
         .name = "hy_v3",
         .required = "expert_feed_forward_length",
-        .tensors = TENSORS(HEAD_NORMS, DENSE_BESIDE, { T_EXP_PROBS_B, MAY, .suffix = SUFFIX_BARE }),
+        .tensors = TENSORS(HEAD_NORMS, DENSE_BESIDE, MAYBE(EXP_PROBS_B, .suffix = SUFFIX_BARE)),
         .rope.kind = ROTARY_HALVES,
         .attn.head_norm = HEAD_NORM_SHARED,
         .experts = { .blocks = EXPERTS_WHERE_STORED, .x_default = "F/U", .gates = GATE_MAYBE_FUSED, KEYED_ROUTING(ROUTER_SIGMOID) },
@@ -160,8 +160,8 @@ const arch_spec archs_moe[] = {
     {
         .name = "gpt-oss",
         .required = "expert_feed_forward_length attention.sliding_window",
-        .tensors = TENSORS(OWN_HEAD, { T_ATTN_OUTPUT, .bias = BIAS }, { T_ATTN_SINKS, NEED }, { T_POST_ATTENTION_NORM, NEED },
-                           { T_FFN_NORM, DROP }),
+        .tensors = TENSORS(OWN_HEAD, NEEDS(ATTN_OUTPUT, .bias = BIAS), NEEDS(ATTN_SINKS), NEEDS(POST_ATTENTION_NORM),
+                           WITHOUT(FFN_NORM)),
         .rope = { .kind = ROTARY_HALVES, .window = WINDOW_BASE_TRAINED },
         .window = { .kind = WINDOW_STANDARD, .period = 2 },
         .attn.scale = SCORE_SQRT_R,
@@ -179,7 +179,7 @@ const arch_spec archs_moe[] = {
     {
         .name = "grovemoe",
         .required = "expert_feed_forward_length expert_group_scale experts_per_group",
-        .tensors = TENSORS(HEAD_NORMS, { T_FFN_GATE_CHEXPS, NEED }, { T_FFN_UP_CHEXPS, NEED }, { T_FFN_DOWN_CHEXPS, NEED }),
+        .tensors = TENSORS(HEAD_NORMS, NEEDS(FFN_GATE_CHEXPS), NEEDS(FFN_UP_CHEXPS), NEEDS(FFN_DOWN_CHEXPS)),
         .rope.kind = ROTARY_HALVES,
         .attn.head_norm = HEAD_NORM_SHARED,
         .experts = { .blocks = EXPERTS_EVERYWHERE, .x_default = "F/U", .select = SELECT_SIGMOID, SOFTMAX_ROUTING, .chunks = true },
@@ -187,7 +187,7 @@ const arch_spec archs_moe[] = {
     {
         .name = "minimax-m2",
         .required = "expert_feed_forward_length",
-        .tensors = TENSORS(OWN_HEAD, { T_ATTN_Q_NORM, NEED, "HK" }, { T_ATTN_K_NORM, NEED, "GK" }, SELECTION_BIAS),
+        .tensors = TENSORS(OWN_HEAD, NEEDS(ATTN_Q_NORM, .shape = "HK"), NEEDS(ATTN_K_NORM, .shape = "GK"), SELECTION_BIAS),
         .rope.kind = ROTARY_HALVES,
         .attn.head_norm = HEAD_NORM_ROW,
         .experts = { .blocks = EXPERTS_EVERYWHERE, .width = "F", .router_from = ROUTER_KEY, .normalise = ALWAYS, .activation = GATE_SILU },
@@ -195,7 +195,7 @@ const arch_spec archs_moe[] = {
     {
         .name = "mimo2", /* heads differ from block to block; biases and scales of q, k, v have no effect */
         .required = "expert_feed_forward_length attention.sliding_window",
-        .tensors = TENSORS(OWN_HEAD, { T_ATTN_SINKS, MAY }, DENSE_BESIDE, SELECTION_BIAS_MAYBE),
+        .tensors = TENSORS(OWN_HEAD, MAYBE(ATTN_SINKS), DENSE_BESIDE, SELECTION_BIAS_MAYBE),
         .qkv_bias = UNUSED_BIAS,
         .rope = { .kind = ROTARY_HALVES, .window = WINDOW_BASE_10000 },
         .window = { .kind = WINDOW_STANDARD, .array = true },
