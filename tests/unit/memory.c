@@ -150,8 +150,8 @@ static void random_schedules(void **state)
                     memory_rollback(m);
                 }
             } else if (what == 3) {
-                memory_seq_rm(m, q, a, b);
-                for (int i = a; i < b; i++) has[q][i] = false;
+                if (memory_seq_rm(m, q, a, b))
+                    for (int i = a; i < b; i++) has[q][i] = false;
             } else if (what == 4) {
                 int to = (q + 1) % N_SEQ;
                 memory_seq_rm(m, to, 0, INT32_MAX);
