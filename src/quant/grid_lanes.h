@@ -8,10 +8,11 @@ LANES_TARGET static int grid_entry(const grid_index *index, int point, const flo
     *off = index->place[point] < 0;
     if (!*off) return index->place[point];
     float table[8][8] __attribute__((aligned(32)));
+    static const float levels[8] __attribute__((aligned(32))) = { 1, 3, 5, 7, 9, 11, 13, 15 };
     for (int i = 0; i < index->digits; i++)
-        for (int d = 0; d < 8; d++) {
-            float e = scale * (float)(2 * d + 1) - x[i];
-            table[i][d] = root[i] * e * e;
+        for (int d = 0; d < 8; d += LANES) {
+            vf e = scale * LOAD(&levels[d]) - x[i];
+            STORE(&table[i][d], root[i] * e * e);
         }
     return GRID_NEAREST(index, point, table);
 }
