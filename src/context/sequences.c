@@ -11,12 +11,11 @@ static int32_t high(int32_t p1) { return p1 < 0 ? INT32_MAX : p1; }
 bool loam_memory_seq_rm(loam_context *ctx, int32_t seq, int32_t p0, int32_t p1)
 {
     if (ctx && seq == -1) {
-        for (uint32_t q = 0; q < ctx->p.n_seq_max; q++) memory_seq_rm(ctx->mem, (int)q, low(p0), high(p1));
-        return true;
+        bool all = true;
+        for (uint32_t q = 0; q < ctx->p.n_seq_max; q++) all = memory_seq_rm(ctx->mem, (int)q, low(p0), high(p1)) && all;
+        return all;
     }
-    if (!valid(ctx, seq)) return false;
-    memory_seq_rm(ctx->mem, seq, low(p0), high(p1));
-    return true;
+    return valid(ctx, seq) && memory_seq_rm(ctx->mem, seq, low(p0), high(p1));
 }
 
 static loam_status bad_sequence(const loam_context *ctx, int32_t seq, loam_error *err)

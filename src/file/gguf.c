@@ -248,7 +248,9 @@ static loam_status parse_tensor_name(const gguf_file *f, reader *r, uint32_t i, 
         return fail_at(err, LOAM_E_FORMAT, t->at, "%s: the name of tensor %u has %llu bytes (1 to %u are allowed)", f->label, i,
                        (unsigned long long)len, LIMIT_NAME_BYTES);
     const uint8_t *name = reader_take(r, len);
-    if (!name) return entry_short(f, r, i, "", err);
+    if (!name)
+        return fail_at(err, LOAM_E_FORMAT, r->pos, "%s: the name of tensor %u: %llu bytes wanted, %llu left in the file", f->label, i,
+                       (unsigned long long)r->wanted, (unsigned long long)reader_left(r));
     if (memchr(name, 0, len))
         return fail_at(err, LOAM_E_FORMAT, t->at, "%s: tensor %u '%s' has a zero byte in its name", f->label, i,
                        gguf_quote((const char *)name, len).text);

@@ -225,7 +225,7 @@ static void set_sizes(const kernels *ref, const kernels *k)
             }
     for (int kt = 0; kt < N_TYPES; kt++)
         for (int vt = 0; vt < N_TYPES; vt++) {
-            if (!ref->decode[types[kt]] || !ref->decode[types[vt]]) continue;
+            if (!ref->encode[types[kt]] || !ref->encode[types[vt]]) continue;
             spec c = { types[kt], types[vt], 64 + 32 * check_below(3), 64 + 32 * check_below(3), 1 + check_below(14), false, false,
                        check_below(4) };
             one_spec(ref, k, c, SHAPE_NORMAL);

@@ -242,7 +242,7 @@ static void set_codecs(const kernels *ref, const kernels *k)
     static const loam_type types[] = { LOAM_F32, LOAM_F16, LOAM_BF16, LOAM_Q8_0, LOAM_Q5_1, LOAM_Q5_0, LOAM_Q4_1, LOAM_Q4_0, LOAM_IQ4_NL };
     static float x[65536], a[65536], b[65536];
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
-        if (!ref->decode[types[t]]) continue;
+        if (!ref->encode[types[t]]) continue;
         const dtype_info *info = dtype_get((int64_t)types[t]);
         for (int i = 0; i < N_SIZES; i++)
             for (int s = 0; s < SHAPE_COUNT; s++) {

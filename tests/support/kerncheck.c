@@ -114,11 +114,3 @@ void check_sets(void (*fn)(const kernels *ref, const kernels *k))
     }
 }
 
-/* Until the integer products are linked in, only the float products fill the tables. */
-__attribute__((weak)) void kernels_ref_mul(kernels *k) { kernels_ref_mulf(k); }
-#if defined(__x86_64__) && defined(LOAM_X86_KERNELS)
-__attribute__((weak)) void kernels_avx2_mul(kernels *k) { kernels_avx2_mulf(k); }
-__attribute__((weak)) void kernels_avx512_mul(kernels *k) { kernels_avx512_mulf(k); }
-__attribute__((weak)) void kernels_avx512vnni_mul(kernels *k) { (void)k; }
-#endif
-__attribute__((weak)) size_t mul_scratch(int64_t k) { return (size_t)k * 16 + 131072; }
