@@ -11,19 +11,15 @@
 #include "model/model_impl.h"
 
 typedef enum where { GLOBAL, BLOCK, DENSE, EXPERT } where;
-enum { WEIGHT = SUFFIX_WEIGHT, BARE = SUFFIX_BARE };
-
 static const struct {
     const char *name;
     suffix suffix;
     where where;
     const char *shape;
 } slots[T_COUNT] = {
-#define BIAS SUFFIX_BIAS
-#define TENSOR(ID, name, suffix, where, shape) [T_##ID] = { name, (enum suffix)suffix, where, shape },
+#define TENSOR(ID, NAME, SUFFIX, WHERE, SHAPE) [T_##ID] = { NAME, SUFFIX_##SUFFIX, WHERE, SHAPE },
 #include "model/tensors.def"
 #undef TENSOR
-#undef BIAS
 };
 
 typedef struct binder {

@@ -45,7 +45,7 @@ const arch_spec archs_moe[] = {
         .embedding = { .key = true, .value = 78.38367176906169f },
         .rope = { .kind = ROTARY_HALVES, .yarn = YARN_EXT | YARN_ATTN | YARN_BETA, .beta_fast = 8 },
         .attn = { .scale = SCORE_OUTPUT_SCALE, .softcap = { true, 30 }, .after = T_ATTN_OUTPUT_NORM },
-        .ffn = { .kind = GEGLU, .after = NEEDS(LAYER_OUTPUT_NORM, T_POST_FFW_NORM) },
+        .ffn = { .kind = GEGLU, .after = { T_LAYER_OUTPUT_NORM, T_POST_FFW_NORM } },
         .experts = { .blocks = EXPERTS_EVERYWHERE, .x_default = "F", .gates = GATE_OPTIONAL, .router = ROUTER_SOFTMAX,
                      .normalise = ALWAYS, .activation = GATE_GELU, .dense_too = true },
         .logit = { .key = true, .value = 0.5773502691896257f },
