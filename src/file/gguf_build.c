@@ -32,7 +32,8 @@ void gguf_builder_free(gguf_builder *b)
 static build_key *key_slot(gguf_builder *b, const char *name, size_t len, bool copy)
 {
     if (len == 0 || len > LIMIT_KEY_BYTES || memchr(name, 0, len)) {
-        fail(&b->error, LOAM_E_ARG, "key '%s': a key has 1 to %u bytes, none of them zero", gguf_quote(name, len).text, LIMIT_KEY_BYTES);
+        fail(&b->error, LOAM_E_ARG, "key '%s': a key has 1 to %u bytes, none of them zero", gguf_quote(name, len).text,
+             LIMIT_KEY_BYTES);
         return NULL;
     }
     uint32_t i = map_get(&b->key_index, name, len);

@@ -53,7 +53,8 @@ static loam_status wrong_kind(const gguf_file *f, const char *key, const gguf_ke
     if (k->kind == GGUF_ARRAY)
         return fail_at(err, LOAM_E_FORMAT, k->at, "%s: key '%s' is an array of %s; %s is required", f->label, key,
                        gguf_kind_name(k->item), wanted);
-    return fail_at(err, LOAM_E_FORMAT, k->at, "%s: key '%s' is of kind %s; %s is required", f->label, key, gguf_kind_name(k->kind), wanted);
+    return fail_at(err, LOAM_E_FORMAT, k->at, "%s: key '%s' is of kind %s; %s is required", f->label, key,
+                   gguf_kind_name(k->kind), wanted);
 }
 
 static loam_status out_of_range(const gguf_file *f, const gguf_key *k, wide v, gguf_range range, loam_error *err)
@@ -160,7 +161,8 @@ static bool in_class(gguf_kind item, gguf_class cls)
 
 loam_status gguf_get_array(const gguf_file *f, const char *key, gguf_want want, gguf_class cls, gguf_array *a, loam_error *err)
 {
-    static const char *const wanted[] = { "an array of integers", "an array of floats", "an array of bools", "an array of strings" };
+    static const char *const wanted[] = { "an array of integers", "an array of floats", "an array of bools",
+                                          "an array of strings" };
     const gguf_key *k;
     memset(a, 0, sizeof *a);
     loam_status s = find(f, key, want, &k, err);

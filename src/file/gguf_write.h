@@ -16,7 +16,7 @@ typedef struct gguf_writer gguf_writer;
 
 /* ---- what the file will hold ---- */
 
-#define GGUF_TAKE_KEYS 1u
+#define GGUF_TAKE_KEYS    1u
 #define GGUF_TAKE_TENSORS 2u
 
 /* A builder that begins with the keys and/or tensors of `from` (NULL: empty); split.* keys are left out. What is taken is
@@ -54,7 +54,8 @@ typedef struct gguf_write_options {
 
 /* Writes the metadata to a temporary file beside path. Split parts are named PREFIX-00001-of-0000N.gguf after
  * path without ".gguf"; where one part is enough, path is used as it is. options may be NULL. */
-loam_status gguf_writer_open(gguf_writer **out, const gguf_builder *b, const char *path, const gguf_write_options *options, loam_error *err);
+loam_status gguf_writer_open(gguf_writer **out, const gguf_builder *b, const char *path, const gguf_write_options *options,
+                             loam_error *err);
 /* The next bytes of the tensor whose turn it is, in the builder's order; a tensor may come in many pieces, a piece may not
  * cross its end. */
 loam_status gguf_writer_put(gguf_writer *w, const void *data, uint64_t bytes, loam_error *err);

@@ -21,7 +21,7 @@ INLINE __m512i start(const int32_t *init, const traits t)
 
 INLINE void prefetch(const uint8_t *p, int bytes)
 {
-    for (int i = 0; i < bytes; i += 64) _mm_prefetch((const char *)p + i, _MM_HINT_T0);
+    if(0) for (int i = 0; i < bytes; i += 64) _mm_prefetch((const char *)p + i, _MM_HINT_T1);
 }
 
 /* ---- A32 --------------------------------------------------------------------------------------------------------- */
