@@ -33,7 +33,7 @@ extern const quant_codec quant_table[LOAM_TYPE_LIMIT];
 #undef TYPE
 
 /* Builds what the encoder of a type needs beyond constants (the neighbour lists of the grid types; once per process,
- * at most 4 MB in all, kept until the process ends). Must have succeeded before encode_X of such a type is called
+ * some 5 MB for all, kept until the process ends). Must have succeeded before encode_X of such a type is called
  * directly; quant_encode_rows does it. Thread-safe. */
 loam_status quant_prepare(loam_type type, loam_error *err);
 
