@@ -67,14 +67,12 @@ static void measure(const struct grid_rule *r, const int *point, neighbours *nb)
 static void write_list(const struct grid_rule *r, const neighbours *nb, grid_index *g, int at)
 {
     int n = 0, chunks = (nb->count + GRID_CHUNK - 1) / GRID_CHUNK;
-    uint16_t *list = g->list[at];
+    uint16_t *list = g->list[at], *codes = g->list_codes[at];
     for (int d = 0; d <= nb->limit; d++)
         for (int e = 0; e < r->entries; e++)
             if (nb->distance[e] == d) list[n++] = (uint16_t)e;
     while (n < chunks * GRID_CHUNK) list[n++] = list[0];
-    for (int k = 0; k < n; k++)
-        for (int i = 0; i < r->digits; i++)
-            g->levels[(at + k / GRID_CHUNK) * r->digits + i][k % GRID_CHUNK] = g->entry[list[k]][i];
+    for (int k = 0; k < n; k++) codes[k] = r->codes[list[k]];
 }
 
 /* Visits all points: without lists to write it counts their chunks, which it returns. */
@@ -117,7 +115,7 @@ static void grid_free(grid_index *g)
     if (!g) return;
     mem_free(g->entry);
     mem_free(g->list);
-    mem_free(g->levels);
+    mem_free(g->list_codes);
     mem_free(g);
 }
 
@@ -129,6 +127,7 @@ static grid_index *build(const struct grid_rule *r)
     if (ok) {
         g->digits = r->digits;
         g->base = r->digits == 8 ? 3 : 8;
+        g->bits = r->digits == 8 ? 2 : 3;
         g->codes = r->codes;
         ok = (g->entry = mem_zalloc_array((size_t)r->entries, sizeof *g->entry)) != NULL;
     }
@@ -136,8 +135,8 @@ static grid_index *build(const struct grid_rule *r)
         fill_entries(r, g, nb);
         size_t chunks = (size_t)visit_points(r, g, nb, false);
         g->list = mem_alloc_array(chunks, sizeof *g->list);
-        g->levels = mem_alloc_array(chunks * (size_t)r->digits, sizeof *g->levels);
-        ok = g->list && g->levels;
+        g->list_codes = mem_alloc_array(chunks, sizeof *g->list_codes);
+        ok = g->list && g->list_codes;
     }
     if (ok) visit_points(r, g, nb, true);
     mem_free(nb);

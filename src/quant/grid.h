@@ -5,8 +5,7 @@
  * the entries at its K smallest distances, nearest first, then by index.
  *
  * The neighbours of all points of a grid are listed once per process, on first use. A list is a run of chunks of eight
- * entries, stored element by element so that eight entries are compared at once; the last chunk is filled up with the
- * first entry of the list. */
+ * entries, which are compared at once; the last chunk is filled up with the first entry of the list. */
 #ifndef LOAM_QUANT_GRID_H
 #define LOAM_QUANT_GRID_H
 
@@ -21,12 +20,13 @@
 
 typedef struct grid_index {
     int digits, base;                 /* of a point: 8 of base 3, or 4 of base 8 */
+    int bits;                         /* of a digit in compact form: 2 or 3 */
     const uint16_t *codes;            /* entries in compact form */
     int32_t place[GRID_POINTS];       /* entry of the point, or -1 - first chunk of its list */
     uint16_t chunks[GRID_POINTS];     /* chunks of the list */
     int8_t (*entry)[8];               /* levels of each entry: 2 digit + 1, or digit - 1 for IQ1 */
     uint16_t (*list)[GRID_CHUNK];     /* entries of each chunk */
-    int8_t (*levels)[GRID_CHUNK];     /* digits rows a chunk: levels of one element */
+    uint16_t (*list_codes)[GRID_CHUNK]; /* and their codes */
 } grid_index;
 
 /* Builds the index of a type that has a grid; other types succeed at once. */
@@ -48,8 +48,7 @@ typedef struct grid_group {
  * none is any good). g has GRID_TRIES elements, all finite.
  * search_ops.grid_choose(index, group, which, scale): chooses the entries of the bits of `which` anew for a given scale,
  * then the best scale for all entries.
- * search_ops.grid_nearest(index, point, x, w, fit): the neighbour of an absent point with the least sum of w e e,
- * e = fit[0] * (level + fit[1]) - x. */
+ * search_ops.grid_nearest(index, point, table): the neighbour of an absent point with the least sum of table[i][digit i]. */
 #define GRID_TRIES 32
 
 /* How a type with signed entries (IQ2, IQ3) is searched. */

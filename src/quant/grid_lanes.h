@@ -1,44 +1,20 @@
-/* grid_lanes.h - the searches of the grid types (grid.h). Two things are done at once: the inverse scales of a group, one in
- * each lane, and the entries of a chunk of neighbours. See lanes.h for the vectors. */
-
-typedef int8_t vb __attribute__((vector_size(LANES)));
-
-LANES_TARGET static int grid_nearest(const grid_index *index, int point, const float *x, const float *w, const float fit[2])
-{
-    const int first = -1 - index->place[point], chunks = index->chunks[point];
-    vf best = ALL(INFINITY);
-    vi best_at = { 0 };
-    for (int k = 0; k < chunks; k++) {
-        const int8_t(*levels)[GRID_CHUNK] = index->levels + (first + k) * index->digits;
-        for (int c = 0; c < GRID_CHUNK; c += LANES) {
-            vf sum = { 0 };
-            for (int i = 0; i < index->digits; i++) {
-                vb bytes;
-                memcpy(&bytes, &levels[i][c], sizeof bytes);
-                vf e = ALL(fit[0]) * (__builtin_convertvector(bytes, vf) + fit[1]) - x[i];
-                sum += w[i] * e * e;
-            }
-            vi less = sum < best;
-            best = SELECT(less, sum, best);
-            best_at = (less & (k * GRID_CHUNK + c)) | (~less & best_at);
-        }
-    }
-    int lane = 0;
-    for (int l = 1; l < LANES; l++) {
-        /* Equal sums: the entry that comes first in the list. */
-        int at = best_at[l] + l, kept = best_at[lane] + lane;
-        if (best[l] < best[lane] || (best[l] == best[lane] && at < kept)) lane = l;
-    }
-    return index->list[first][best_at[lane] + lane];
-}
+/* grid_lanes.h - the searches of the grid types (grid.h). The inverse scales of a group are tried at once, one in
+ * each lane. See lanes.h for the vectors. */
 
 /* The entry of a point: its own or the best neighbour for scale. *off becomes true for a neighbour. */
 LANES_TARGET static int grid_entry(const grid_index *index, int point, const float *x, const float *root, float scale,
                                    bool *off)
 {
-    const float fit[2] = { scale, 0.0f };
     *off = index->place[point] < 0;
-    return *off ? grid_nearest(index, point, x, root, fit) : index->place[point];
+    if (!*off) return index->place[point];
+    float table[8][8] __attribute__((aligned(32)));
+    static const float levels[8] __attribute__((aligned(32))) = { 1, 3, 5, 7, 9, 11, 13, 15 };
+    for (int i = 0; i < index->digits; i++)
+        for (int d = 0; d < 8; d += LANES) {
+            vf e = scale * LOAD(&levels[d]) - x[i];
+            STORE(&table[i][d], root[i] * e * e);
+        }
+    return GRID_NEAREST(index, point, table);
 }
 
 /* Points of all parts of the group for LANES inverse scales: points[part][lane]. */
@@ -66,11 +42,13 @@ FN grid_search(const grid_index *index, grid_group *group, const float *g, int t
     group->off = 0;
     for (int t0 = 0; t0 < tries; t0 += LANES) {
         int32_t points[8][LANES];
-        uint16_t entry[8][LANES] = { { 0 } };
-        float level[32][LANES] __attribute__((aligned(32))) = { { 0 } };
+        const int lanes = tries - t0 < LANES ? tries - t0 : LANES;
+        uint16_t entry[8][LANES];
+        float level[32][LANES] __attribute__((aligned(32)));
         unsigned off[LANES] = { 0 };
         grid_points(index, group, g + t0, points);
-        for (int l = 0; l < LANES && t0 + l < tries; l++)
+        if (lanes < LANES) memset(level, 0, sizeof level);
+        for (int l = 0; l < lanes; l++)
             for (int part = 0; part < parts; part++) {
                 bool neighbour;
                 int e = grid_entry(index, points[part][l], group->x + part * digits, group->root + part * digits,
@@ -85,7 +63,7 @@ FN grid_search(const grid_index *index, grid_group *group, const float *g, int t
             A += group->w[i] * group->x[i] * q;
             B += group->w[i] * q * q;
         }
-        for (int l = 0; l < LANES && t0 + l < tries; l++) {
+        for (int l = 0; l < lanes; l++) {
             if (!(B[l] > 0.0f && A[l] > 0.0f && A[l] * A[l] > gain * B[l])) continue;
             group->a = A[l] / B[l];
             gain = group->a * A[l];
@@ -116,4 +94,4 @@ FN grid_choose(const grid_index *index, grid_group *group, unsigned which, float
     if (B > 0.0f && A > 0.0f) group->a = A / B;
 }
 
-const search_ops OPS = { fit_sym, fit_sym_descent, fit_min, fit_iq4, grid_search, grid_choose, grid_nearest };
+const search_ops OPS = { fit_sym, fit_sym_descent, fit_min, fit_iq4, grid_search, grid_choose, GRID_NEAREST };

@@ -139,11 +139,16 @@ static void choose_entries(ternary_group *t, const grid_index *index, const uint
     for (int k = 0; k < t->n / 8; k++) {
         int point = 0;
         for (int i = 7; i >= 0; i--) point = 3 * point + digit[8 * k + i];
-        const float fit[2] = { t->a, shift_of(t, k) };
         if (index->place[point] >= 0) {
             t->entry[k] = (uint16_t)index->place[point];
         } else {
-            t->entry[k] = (uint16_t)search_get()->grid_nearest(index, point, t->x + 8 * k, t->w + 8 * k, fit);
+            float table[8][8] __attribute__((aligned(32))) = { { 0 } };
+            for (int i = 8 * k; i < 8 * k + 8; i++)
+                for (int d = 0; d < 3; d++) {
+                    float e = t->a * ((float)(d - 1) + shift_of(t, k)) - t->x[i];
+                    table[i % 8][d] = t->w[i] * e * e;
+                }
+            t->entry[k] = (uint16_t)search_get()->grid_nearest(index, point, table);
             off = true;
         }
     }

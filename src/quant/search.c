@@ -6,6 +6,24 @@
 
 #include "base/cpu.h"
 #include "base/env.h"
+#include "quant/grid.h"
+
+static int nearest_entry(const grid_index *index, int point, float (*table)[8])
+{
+    const int first = -1 - index->place[point], count = index->chunks[point] * GRID_CHUNK;
+    const uint16_t *codes = index->list_codes[first], mask = (uint16_t)(index->base == 3 ? 3 : 7);
+    float least = INFINITY;
+    int best = 0;
+    for (int k = 0; k < count; k++) {
+        float sum = table[0][codes[k] & mask];
+        for (int i = 1; i < index->digits; i++) sum += table[i][codes[k] >> index->bits * i & mask];
+        if (sum < least) {
+            least = sum;
+            best = k;
+        }
+    }
+    return index->list[first][best];
+}
 
 #define LANES 4
 #define LANES_TARGET
@@ -20,6 +38,7 @@
             q += SELECT(u >= ALL(middle_), ALL(iq4_levels[k_ + 1] - iq4_levels[k_]), ALL(0));               \
         }                                                                                                   \
     } while (0)
+#define GRID_NEAREST nearest_entry
 #define OPS search_portable
 #include "quant/lanes.h"
 #include "quant/search_lanes.h"

@@ -90,7 +90,7 @@ typedef struct search_ops {
     /* Searches of the grid types, one group at a time: grid.h. */
     void (*grid_search)(const struct grid_index *index, struct grid_group *group, const float *g, int tries);
     void (*grid_choose)(const struct grid_index *index, struct grid_group *group, unsigned which, float scale);
-    int (*grid_nearest)(const struct grid_index *index, int point, const float *x, const float *w, const float fit[2]);
+    int (*grid_nearest)(const struct grid_index *index, int point, float (*table)[8]);
 } search_ops;
 
 /* The same results from each: plain C for any machine, and AVX2. */
