@@ -1,6 +1,6 @@
 /* mathd.h - ln, exp, pow, sin, cos of binary64 from plain additions and multiplications: the same bits on every machine
  * (files are compiled without contraction), so that no result of a C library enters a tensor. Errors stay below 1e-15
- * relative (ln, exp) and 1e-15 absolute (sin, cos for |x| < 2^27): far below the binary32 they end in.
+ * relative (ln, exp) and 1e-15 absolute (sin, cos for |x| < 2^20; 1e-8 up to 2^27): below the binary32 they end in.
  * Not for hot loops. NaN and infinities are not handled: callers give finite arguments (ln: positive). */
 #ifndef LOAM_BASE_MATHD_H
 #define LOAM_BASE_MATHD_H
@@ -41,8 +41,7 @@ static inline double mathd_exp(double x)
 
 static inline double mathd_pow(double x, double y) { return mathd_exp(y * mathd_ln(x)); }
 
-/* Pi/2 in three parts of 33 bits: n times a part is exact for n < 2^20, and the rest of a float position's angle is small
- * beside one binary32 step for the n that follow. */
+/* Pi/2 in three parts of 33 bits: n times a part is exact for n < 2^20. */
 static inline void mathd_sincos(double x, double *s, double *c)
 {
     double n = (double)(int64_t)(x * 0.63661977236758134308 + (x < 0 ? -0.5 : 0.5));

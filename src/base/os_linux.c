@@ -110,6 +110,8 @@ static bool first_line(const char *path, char *line, size_t n)
     return ok;
 }
 
+uint64_t os_process_id(void) { return (uint64_t)getpid(); }
+
 int os_cpu_count(void)
 {
     cpu_set_t set;
@@ -183,6 +185,23 @@ uint64_t os_random_u64(void)
     uint64_t v;
     if (getrandom(&v, sizeof v, 0) != (ssize_t)sizeof v) v = os_now_ns() * 0x9E3779B97F4A7C15u;
     return v;
+}
+
+const char *os_error_text(int sys, char *text, size_t size) { return strerror_r(sys, text, size); }
+
+/* ---- large memory ---- */
+
+void *os_reserve(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    madvise(p, bytes, MADV_HUGEPAGE);
+    return p;
+}
+
+void os_release(void *p, size_t bytes)
+{
+    if (p) munmap(p, bytes);
 }
 
 /* ---- threads ---- */

@@ -72,7 +72,7 @@ typedef struct attn_args {
     page_head page;
     loam_type k_type, v_type;
     int k_dim, v_dim;
-    const float *q;           /* [n_q][q_stride] floats; already multiplied by the score scale unless scale says so */
+    const float *q;           /* [n_q][q_stride] floats; already multiplied by the score scale */
     size_t q_stride;
     int n_q;
     const uint64_t *visible;  /* [n_q] bit s: slot s is visible; a query with 0 gets m = -inf, s = 0, o = 0 */
@@ -126,19 +126,18 @@ const kernels *kernels_for(const char *name);
 const char *kernels_set_name(int i);
 
 /* Each set overrides what it does better; called in ascending order. X_mul fills the products with quantized weights and
- * calls X_mulf for those with F32, F16 and BF16. A part that is not linked in is left out. */
-#define KERNELS_PART __attribute__((weak))
+ * calls X_mulf for those with F32, F16 and BF16. */
 void kernels_ref_mul(kernels *k);
-KERNELS_PART void kernels_ref_mulf(kernels *k);
-KERNELS_PART void kernels_ref_row(kernels *k);
-KERNELS_PART void kernels_ref_attn(kernels *k);
+void kernels_ref_mulf(kernels *k);
+void kernels_ref_row(kernels *k);
+void kernels_ref_attn(kernels *k);
 #if defined(__x86_64__)
 void kernels_avx2_mul(kernels *k);
-KERNELS_PART void kernels_avx2_mulf(kernels *k);
-KERNELS_PART void kernels_avx2_row(kernels *k);
+void kernels_avx2_mulf(kernels *k);
+void kernels_avx2_row(kernels *k);
 void kernels_avx512_mul(kernels *k);      /* F, BW, DQ, VL */
-KERNELS_PART void kernels_avx512_mulf(kernels *k);
-KERNELS_PART void kernels_avx512_row(kernels *k);
+void kernels_avx512_mulf(kernels *k);
+void kernels_avx512_row(kernels *k);
 void kernels_avx512vnni_mul(kernels *k);  /* + VNNI */
 #endif
 

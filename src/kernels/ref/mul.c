@@ -86,5 +86,5 @@ void kernels_ref_mul(kernels *k)
 #define FILL32(NAME, suffix, has_min, split) k->mul[LOAM_##NAME] = mul_##suffix;
 #define FILL256(NAME, suffix, has_min, sub) FILL32(NAME, suffix, has_min, 0)
     MUL_TYPES(FILL32, FILL256)
-    if (kernels_ref_mulf) kernels_ref_mulf(k);
+    kernels_ref_mulf(k);
 }

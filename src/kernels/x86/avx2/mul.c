@@ -3,5 +3,5 @@
 
 void kernels_avx2_mul(kernels *k)
 {
-    if (kernels_avx2_mulf) kernels_avx2_mulf(k);
+    kernels_avx2_mulf(k);
 }

@@ -3,5 +3,5 @@
 
 void kernels_avx512_mul(kernels *k)
 {
-    if (kernels_avx512_mulf) kernels_avx512_mulf(k);
+    kernels_avx512_mulf(k);
 }
