@@ -55,7 +55,7 @@ typedef struct panel32 {
 } panel32;
 
 typedef struct head256 {
-    int32_t scale[16][16];       /* [sub-block][row]; sub-blocks of 32 values use the first 8 */
+    float scale[16][16];         /* [sub-block][row]; sub-blocks of 32 values use the first 8 */
     int32_t min[8][16];          /* minima of sub-blocks 2j and 2j + 1 as two 16-bit halves */
     float d[16], dmin[16];
 } head256;

@@ -48,15 +48,16 @@ INLINE void core32(const tile *t, bool has_min, bool split, int panels, int cols
                 EACH_PANEL sums[p][c] = first;
             }
             multiply(t, q, group + 32 * i + 16 * (size_t)half, width, panels, cols, sums);
+            __m512 d[TILE_PANELS], m[TILE_PANELS];
+            EACH_PANEL d[p] = _mm512_load_ps(half ? w[(size_t)p * next].m : w[(size_t)p * next].d);
+            if (has_min) EACH_PANEL m[p] = _mm512_load_ps(w[(size_t)p * next].m);
             EACH_COLUMN {
                 const act_a32 *x = (const act_a32 *)(column(t, c) + group);
                 const __m512 dx = _mm512_set1_ps(x->d[i]);
-                EACH_PANEL {
-                    const panel32 *v = w + (size_t)p * next;
-                    const __m512 d = _mm512_mul_ps(_mm512_load_ps(half ? v->m : v->d), dx);
-                    acc[p][c] = _mm512_fmadd_ps(d, _mm512_cvtepi32_ps(sums[p][c]), acc[p][c]);
-                    if (has_min) acc[p][c] = _mm512_fmadd_ps(_mm512_load_ps(v->m), _mm512_set1_ps(x->ds[i]), acc[p][c]);
-                }
+                EACH_PANEL acc[p][c] = _mm512_fmadd_ps(_mm512_mul_ps(d[p], dx), _mm512_cvtepi32_ps(sums[p][c]), acc[p][c]);
+                if (!has_min) continue;
+                const __m512 ds = _mm512_set1_ps(x->ds[i]);
+                EACH_PANEL acc[p][c] = _mm512_fmadd_ps(m[p], ds, acc[p][c]);
             }
         }
     }
@@ -74,8 +75,8 @@ INLINE void core256(const tile *t, bool narrow, bool offset, bool has_min, int p
     const size_t next = (size_t)t->pieces;
     size_t group = 0;
     for (int64_t b = 0; b < t->pieces; b++, w++, group += sizeof(act_a256)) {
-        __m512i total[TILE_PANELS][TILE_COLUMNS];
-        EACH_PANEL EACH_COLUMN total[p][c] = _mm512_setzero_si512();
+        __m512 total[TILE_PANELS][TILE_COLUMNS];
+        EACH_PANEL EACH_COLUMN total[p][c] = _mm512_setzero_ps();
 #pragma GCC unroll 1
         for (int j = 0; j < subs; j++) {
             __m512i sums[TILE_PANELS][TILE_COLUMNS];
@@ -88,15 +89,19 @@ INLINE void core256(const tile *t, bool narrow, bool offset, bool has_min, int p
             }
             multiply(t, q, group + (size_t)(4 * width * j), width, panels, cols, sums);
             EACH_PANEL {
-                const __m512i scale = _mm512_load_si512(w[(size_t)p * next].head.scale[j]);
-                EACH_COLUMN total[p][c] = _mm512_add_epi32(total[p][c], _mm512_mullo_epi32(sums[p][c], scale));
+                const __m512 scale = _mm512_load_ps(w[(size_t)p * next].head.scale[j]);
+                EACH_COLUMN total[p][c] = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(sums[p][c]), total[p][c]);
             }
         }
-        EACH_COLUMN {
-            const act_a256 *x = (const act_a256 *)(column(t, c) + group);
-            EACH_PANEL {
-                const head256 *h = &w[(size_t)p * next].head;
-                _mm512_store_ps(acc[p][c], steps256(h, x, k, total[p][c], _mm512_load_ps(acc[p][c])));
+        EACH_PANEL {
+            const head256 *h = &w[(size_t)p * next].head;
+            const __m512 d = _mm512_load_ps(h->d), dmin = _mm512_load_ps(h->dmin);
+            EACH_COLUMN {
+                const act_a256 *x = (const act_a256 *)(column(t, c) + group);
+                const __m512 dx = _mm512_set1_ps(x->d);
+                __m512 sum = _mm512_fmadd_ps(_mm512_mul_ps(d, dx), total[p][c], _mm512_load_ps(acc[p][c]));
+                if (has_min) sum = _mm512_fnmadd_ps(_mm512_mul_ps(dmin, dx), _mm512_cvtepi32_ps(minima(h, x, k)), sum);
+                _mm512_store_ps(acc[p][c], sum);
             }
         }
     }
