@@ -54,21 +54,11 @@ loam_context_params session_params(const options *o)
     return p;
 }
 
-/* A model whose weights are all F32 is run for its exact results: its cache is F32 too unless a type is asked for. */
-static void exact_cache(const session *s, const options *o, loam_context_params *p)
-{
-    if (loam_model_bytes(s->model) != 4 * loam_model_n_params(s->model)) return;
-    if (!opt_given(o, OPT_TYPE_K) && !opt_given(o, OPT_DEBUG_TYPE_K)) p->type_k = LOAM_F32;
-    if (!opt_given(o, OPT_TYPE_V) && !opt_given(o, OPT_DEBUG_TYPE_V)) p->type_v = LOAM_F32;
-}
-
-int session_context(session *s, const options *o, const loam_context_params *params)
+int session_context(session *s, const options *o, const loam_context_params *p)
 {
     loam_error err;
     uint64_t start = now_ns();
-    loam_context_params p = *params;
-    exact_cache(s, o, &p);
-    if (loam_context_new(&s->ctx, s->model, &p, &err) != LOAM_OK) return say_error(o, &err);
+    if (loam_context_new(&s->ctx, s->model, p, &err) != LOAM_OK) return say_error(o, &err);
     s->load_ns += now_ns() - start;
     return EXIT_DONE;
 }
