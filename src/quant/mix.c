@@ -25,17 +25,28 @@ const mix_info *mix_at(int i) { return i >= 0 && i < MIX_COUNT ? &mixes[i] : NUL
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-/* Edit distance of two names without case, for suggestions. Both are short. */
-static int distance(const char *a, const char *b)
+enum { NAME_LIMIT = 32 };
+
+/* A name without case and separators, as far as it matters for suggestions. */
+static int squeeze(const char *name, char *to)
 {
-    enum { LIMIT = 32 };
-    int row[LIMIT + 1], nb = (int)strnlen(b, LIMIT);
+    int n = 0;
+    for (; *name && n < NAME_LIMIT; name++)
+        if (!strchr("_-. ", *name)) to[n++] = (char)(*name >= 'a' && *name <= 'z' ? *name - 32 : *name);
+    return n;
+}
+
+/* Edit distance of two squeezed names. */
+static int distance(const char *first_name, const char *second_name)
+{
+    char a[NAME_LIMIT], b[NAME_LIMIT];
+    int row[NAME_LIMIT + 1], na = squeeze(first_name, a), nb = squeeze(second_name, b);
     for (int j = 0; j <= nb; j++) row[j] = j;
-    for (int i = 1; i <= LIMIT && a[i - 1]; i++) {
+    for (int i = 1; i <= na; i++) {
         int diagonal = row[0];
         row[0] = i;
         for (int j = 1; j <= nb; j++) {
-            int change = diagonal + (strncasecmp(&a[i - 1], &b[j - 1], 1) != 0);
+            int change = diagonal + (a[i - 1] != b[j - 1]);
             diagonal = row[j];
             int step = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
             row[j] = change < step ? change : step;
