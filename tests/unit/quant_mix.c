@@ -320,13 +320,47 @@ static void test_order(void **state)
     for (size_t k = 0; k < n_tensors; k++) assert_int_equal(choices[k].tensor, k);
 }
 
+static int allocations_left;
+
+static void *failing_resize(void *user, void *p, size_t old_size, size_t new_size)
+{
+    (void)user;
+    (void)old_size;
+    if (new_size == 0) {
+        free(p);
+        return NULL;
+    }
+    return allocations_left-- > 0 ? realloc(p, new_size) : NULL;
+}
+
+static void test_failing_allocations(void **state)
+{
+    (void)state;
+    const loam_allocator hook = { failing_resize, NULL };
+    const mix_override one = { "ffn", LOAM_Q8_0 };
+    make_model("llama", 2, 8, 0, false);
+    options.overrides = &one;
+    options.n_overrides = 1;
+    assert_int_equal(mix_find("Q4_K_M", &options.mix, &err), LOAM_OK);
+    loam_set_allocator(&hook);
+    loam_status status = LOAM_E_NOMEM;
+    int n = 0;
+    for (; n < 20 && status == LOAM_E_NOMEM; n++) {
+        allocations_left = n;
+        status = mix_plan(&options, &model, tensors, n_tensors, choices, &err);
+    }
+    loam_set_allocator(NULL);
+    assert_int_equal(status, LOAM_OK);
+    assert_true(n > 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),      cmocka_unit_test(test_what_is_quantized), cmocka_unit_test(test_q4_k_m),
         cmocka_unit_test(test_other_mixes), cmocka_unit_test(test_experts),          cmocka_unit_test(test_special_models),
         cmocka_unit_test(test_options),    cmocka_unit_test(test_fall_backs),        cmocka_unit_test(test_matrix),
-        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_order),      cmocka_unit_test(test_failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
