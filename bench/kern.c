@@ -102,7 +102,7 @@ static void time_type(int type, const options *o, double peak)
         if (o->set ? strcmp(o->set, set->name) != 0 : s == 0) continue; /* the reference only when asked for */
         for (size_t c = 0; c < sizeof columns / sizeof *columns && n < MAX_VARIANTS; c++) {
             if (o->only_cols && columns[c] != o->only_cols) continue;
-            if (o->memory && columns[c] > 64) continue;
+            if (o->memory && columns[c] > 512) continue;
             v[n++] = (variant){ .set = set, .cols = columns[c] };
         }
     }

@@ -83,7 +83,7 @@ static loam_status fill_positions(loam_context *ctx, const loam_batch *in, loam_
         const seen *s = &all[lead];
         int32_t next = s->first >= 0 ? s->last + 1 : s->stored + 1;
         b->pos[i] = in->pos ? in->pos[i] : next;
-        if (b->pos[i] < 0 || b->pos[i] == INT32_MAX) return fail(err, LOAM_E_ARG, "batch: token %d has position %d", i, b->pos[i]);
+        if (b->pos[i] < 0 || b->pos[i] >= model_position_limit(ctx->model)) return fail(err, LOAM_E_ARG, "batch: token %d has position %d", i, b->pos[i]);
         for (int32_t j = b->first_seq[i]; j < b->first_seq[i + 1]; j++) {
             int32_t q = b->seqs[j];
             if (q != lead && all[q].first < 0 && all[lead].first < 0 && !memory_same_ends(ctx->mem, lead, q))

@@ -94,8 +94,8 @@ static void read_latent(hparams *h, keys *k)
     h->absorbed = m && z;
     if (h->absorbed) S(M) = m, S(Z) = z;
     key_name(k, "rope.dimension_count");
-    if (S(R) >= S(M) || S(R) % 2)
-        key_fail(k, LOAM_E_FORMAT, "is %lld: must be even and less than the head width %lld", (long long)S(R), (long long)S(M));
+    if (S(R) > S(M) - (h->absorbed ? 1 : 0) || S(R) % 2)
+        key_fail(k, LOAM_E_FORMAT, "is %lld: must be even and leave something of the head width %lld", (long long)S(R), (long long)S(M));
     key_name(k, "attention.key_length");
     if (h->absorbed && (S(K) != S(C) + S(R) || S(W) != S(C)))
         key_fail(k, LOAM_E_FORMAT, "is %lld and value_length %lld; rank %lld with %lld rotated values needs %lld and %lld", (long long)S(K),
@@ -165,8 +165,8 @@ static void read_scaling(hparams *h, keys *k)
         if (strlen(names[i]) == type.len && !memcmp(names[i], type.data, type.len)) found = i;
     if (found < 0) key_fail(k, LOAM_E_UNSUPPORTED, "is none of none, linear, yarn, longrope");
     r->scaling = found < 0 ? ROPE_SCALING_NONE : (rope_scaling)found;
-    float factor = key_float(k, "rope.scale_linear", 0);
-    r->factor = key_float(k, "rope.scaling.factor", factor);
+    float old_name = key_float(k, "rope.scale_linear", 0);
+    r->factor = key_float(k, "rope.scaling.factor", old_name);
     if (r->factor < 0) key_fail(k, LOAM_E_FORMAT, "is negative");
     if (r->factor == 0) r->factor = 1;
     r->magnitude = key_float(k, "rope.scaling.attn_factor", 1);

@@ -58,11 +58,11 @@ static const mix mixes[] = {
 static uint32_t pure_file_type(loam_type t)
 {
     static const uint8_t labels[LOAM_TYPE_LIMIT] = {
-        [LOAM_F16] = 1, [LOAM_Q4_0] = 2, [LOAM_Q4_1] = 3, [LOAM_Q8_0] = 7, [LOAM_Q5_0] = 8, [LOAM_Q5_1] = 9, [LOAM_Q2_K] = 10,
-        [LOAM_Q3_K] = 11, [LOAM_Q4_K] = 14, [LOAM_Q5_K] = 16, [LOAM_Q6_K] = 18, [LOAM_IQ2_XXS] = 19, [LOAM_IQ2_XS] = 20,
-        [LOAM_IQ3_XXS] = 23, [LOAM_IQ1_S] = 24, [LOAM_IQ4_NL] = 25, [LOAM_IQ3_S] = 26, [LOAM_IQ2_S] = 28, [LOAM_IQ4_XS] = 30,
-        [LOAM_IQ1_M] = 31, [LOAM_BF16] = 32, [LOAM_TQ1_0] = 36, [LOAM_TQ2_0] = 37, [LOAM_MXFP4] = 38, [LOAM_NVFP4] = 39,
-        [LOAM_Q1_0] = 40, [LOAM_Q2_0] = 41,
+        [LOAM_F16] = 1,     [LOAM_Q4_0] = 2,     [LOAM_Q4_1] = 3,   [LOAM_Q8_0] = 7,    [LOAM_Q5_0] = 8,   [LOAM_Q5_1] = 9,
+        [LOAM_Q2_K] = 10,   [LOAM_Q3_K] = 11,    [LOAM_Q4_K] = 14,  [LOAM_Q5_K] = 16,   [LOAM_Q6_K] = 18,  [LOAM_IQ2_XXS] = 19,
+        [LOAM_IQ2_XS] = 20, [LOAM_IQ3_XXS] = 23, [LOAM_IQ1_S] = 24, [LOAM_IQ4_NL] = 25, [LOAM_IQ3_S] = 26, [LOAM_IQ2_S] = 28,
+        [LOAM_IQ4_XS] = 30, [LOAM_IQ1_M] = 31,   [LOAM_BF16] = 32,  [LOAM_TQ1_0] = 36,  [LOAM_TQ2_0] = 37, [LOAM_MXFP4] = 38,
+        [LOAM_NVFP4] = 39,  [LOAM_Q1_0] = 40,    [LOAM_Q2_0] = 41,
     };
     return labels[t];
 }
@@ -102,11 +102,21 @@ static loam_type fitting(loam_type t, int64_t row)
     if (row % dtype_table[t].values == 0) return t;
     loam_type next = t;
     switch (t) {
-    case LOAM_Q2_K: case LOAM_Q3_K: case LOAM_TQ1_0: case LOAM_TQ2_0: case LOAM_Q2_0: next = LOAM_Q4_0; break;
+    case LOAM_Q2_K:
+    case LOAM_Q3_K:
+    case LOAM_TQ1_0:
+    case LOAM_TQ2_0:
+    case LOAM_Q2_0: next = LOAM_Q4_0; break;
     case LOAM_Q4_K: next = LOAM_Q5_0; break;
     case LOAM_Q5_K: next = LOAM_Q5_1; break;
     case LOAM_Q6_K: next = LOAM_Q8_0; break;
-    case LOAM_IQ1_S: case LOAM_IQ1_M: case LOAM_IQ2_XXS: case LOAM_IQ2_XS: case LOAM_IQ2_S: case LOAM_IQ3_XXS: case LOAM_IQ3_S:
+    case LOAM_IQ1_S:
+    case LOAM_IQ1_M:
+    case LOAM_IQ2_XXS:
+    case LOAM_IQ2_XS:
+    case LOAM_IQ2_S:
+    case LOAM_IQ3_XXS:
+    case LOAM_IQ3_S:
     case LOAM_IQ4_XS: next = LOAM_IQ4_NL; break;
     default: return LOAM_F16;
     }
@@ -270,7 +280,8 @@ static item named(const char *name, item t)
 static void add_layer(item_list *l, const shape *s, const mix *m, uint32_t i)
 {
     uint32_t q = s->n_head * s->head_dim, kv = s->n_head_kv * s->head_dim;
-    loam_type v = chosen(m->v_where, i, s->n_layer) ? m->v : m->base, down = chosen(m->down_where, i, s->n_layer) ? m->down : m->base;
+    loam_type v = chosen(m->v_where, i, s->n_layer) ? m->v : m->base,
+              down = chosen(m->down_where, i, s->n_layer) ? m->down : m->base;
     add_block(l, i, "attn_norm.weight", vector(s->n_embd, DRAW_NORM));
     add_block(l, i, "attn_q.weight", matrix(m->base, s->n_embd, q, 1));
     add_block(l, i, "attn_k.weight", matrix(m->base, s->n_embd, kv, 1));
@@ -364,7 +375,8 @@ static loam_status make(const shape *s, const mix *m, const char *path, uint64_t
     st = set_vocabulary(b, s->n_vocab, err);
     list_tensors(&l, s, m);
     if (st == LOAM_OK && l.failed) st = fail_nomem(err, "the list of tensors", l.count * sizeof *l.items);
-    for (size_t i = 0; st == LOAM_OK && i < l.count; i++) gguf_put_tensor(b, l.items[i].name, l.items[i].type, l.items[i].ne, NULL);
+    for (size_t i = 0; st == LOAM_OK && i < l.count; i++)
+        gguf_put_tensor(b, l.items[i].name, l.items[i].type, l.items[i].ne, NULL);
     if (st == LOAM_OK) st = write_model(b, &l, path, seed, err);
     mem_free(l.items);
     gguf_builder_free(b);

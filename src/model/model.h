@@ -33,14 +33,6 @@ bool model_can_shift(const loam_model *m);  /* keys can be re-rotated to other p
 /* 64-bit hash of the architecture, the hyper-parameters and the tensor directory: binds saved states to the model. */
 uint64_t model_fingerprint(const loam_model *m);
 
-/* Rotary embedding of the cached keys of one block, for moving them to other positions. False: the block has none. */
-typedef struct layer_rope {
-    rope_params params;
-    const weight *factors;   /* or NULL */
-    int offset;              /* of the first rotated value of a key head */
-} layer_rope;
-bool model_layer_rope(const loam_model *m, int layer, const build_params *p, layer_rope *out);
-
 /* Positions must be below this: learned positions end. INT32_MAX where they do not. */
 int32_t model_position_limit(const loam_model *m);
 

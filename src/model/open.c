@@ -1,11 +1,11 @@
 /* open.c - opening a model: file, architecture, hyper-parameters, weights, tokenizer; and the facts about it. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "base/mem.h"
 #include "model/model_impl.h"
-#include "model/rope.h"
 #include "quant/quant.h"
 
 loam_model_params loam_model_defaults(void)
@@ -24,12 +24,13 @@ static const char *const file_types[] = {
     [37] = "TQ2_0", [38] = "MXFP4",
 };
 
-/* The file's own word for its mix of types, else the type that most bytes have. */
-static const char *mix_name(const gguf_file *f)
+/* The file's own word for its mix of types, else the type that most bytes have; in capitals. */
+static void print_mix(const gguf_file *f, char out[16])
 {
     int64_t type = -1;
     gguf_get_i64(f, "general.file_type", GGUF_OPTIONAL, &type, NULL);
-    if (type >= 0 && type < (int64_t)(sizeof file_types / sizeof *file_types) && file_types[type]) return file_types[type];
+    snprintf(out, 16, "%s", type >= 0 && type < (int64_t)(sizeof file_types / sizeof *file_types) && file_types[type] ? file_types[type] : "");
+    if (*out) return;
     uint64_t bytes[LOAM_TYPE_LIMIT] = { 0 };
     int most = LOAM_F32;
     for (uint32_t i = 0; i < gguf_tensor_count(f); i++) {
@@ -37,7 +38,8 @@ static const char *mix_name(const gguf_file *f)
         bytes[t->type] += t->bytes;
         if (bytes[t->type] > bytes[most]) most = (int)t->type;
     }
-    return loam_type_name(most);
+    snprintf(out, 16, "%s", loam_type_name(most));
+    for (char *c = out; *c; c++) *c = (char)toupper((unsigned char)*c);
 }
 
 /* A count with three digits: "270 M", "1.24 B". */
@@ -55,15 +57,16 @@ static void print_count(uint64_t n, char *out, size_t size)
 
 static void describe(loam_model *m)
 {
-    char count[32];
+    char count[32], mix[16];
     for (uint32_t i = 0; i < gguf_tensor_count(m->file); i++) {
         const gguf_tensor *t = gguf_tensor_at(m->file, i);
         m->n_params += (uint64_t)gguf_values(t);
         m->bytes += t->bytes;
     }
     print_count(m->n_params, count, sizeof count);
+    print_mix(m->file, mix);
     if (m->vocab_only) snprintf(m->description, sizeof m->description, "%s vocabulary", m->architecture);
-    else snprintf(m->description, sizeof m->description, "%s %s %s", m->architecture, count, mix_name(m->file));
+    else snprintf(m->description, sizeof m->description, "%s %s %s", m->architecture, count, mix);
 }
 
 /* ---- fingerprint ---- */
@@ -260,17 +263,6 @@ bool model_can_shift(const loam_model *m)
 {
     rope_kind k = m->hp.rope.kind;
     return !m->globals.t[T_POSITION_EMBD].w && (m->hp.rope.none || k == ROPE_NORM || k == ROPE_NEOX);
-}
-
-bool model_layer_rope(const loam_model *m, int layer, const build_params *p, layer_rope *out)
-{
-    const layer_facts *l = &m->hp.layers[layer];
-    if (!l->rotary || !model_layer_cache(m, layer).present) return false;
-    rope_setup r;
-    rope_resolve(m, p, &r);
-    *out = (layer_rope) { .params = l->window ? r.window : r.full, .factors = r.factors,
-                          .offset = m->hp.absorbed || m->spec.latent != LATENT_NONE ? (int)(SYM(m->hp.sym, K) - SYM(m->hp.sym, R)) : 0 };
-    return true;
 }
 
 int32_t model_position_limit(const loam_model *m)

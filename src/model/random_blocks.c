@@ -15,21 +15,21 @@
 typedef struct recipe {
     loam_type type;
     float spread;
-    int scale;  /* offset of the binary16 scale; NO: the type has another kind */
-    int min;    /* offset of the binary16 minimum, NO where there is none */
+    int scale;    /* offset of the binary16 scale; NO: the type has another kind */
+    int min;      /* offset of the binary16 minimum, NO where there is none */
     float centre; /* minimum in units of the scale */
 } recipe;
 
 static const recipe recipes[] = {
-    { LOAM_F32, 1, NO, NO, 0 },          { LOAM_F16, 1, NO, NO, 0 },           { LOAM_BF16, 1, NO, NO, 0 },
-    { LOAM_Q4_0, 4.637f, 0, NO, 0 },     { LOAM_Q4_1, 4.610f, 0, 2, -7.5f },   { LOAM_Q5_0, 9.247f, 0, NO, 0 },
-    { LOAM_Q5_1, 9.233f, 0, 2, -15.5f }, { LOAM_Q8_0, 73.90f, 0, NO, 0 },      { LOAM_Q2_K, 13.87f, 80, 82, 1.5f },
-    { LOAM_Q3_K, 43.34f, 108, NO, 0 },   { LOAM_Q4_K, 258.3f, 0, 2, 7.5f },    { LOAM_Q5_K, 526.9f, 0, 2, 15.5f },
-    { LOAM_Q6_K, 1365.7f, 208, NO, 0 },  { LOAM_IQ2_XXS, 53.36f, 0, NO, 0 },   { LOAM_IQ2_XS, 55.90f, 0, NO, 0 },
-    { LOAM_IQ2_S, 56.39f, 0, NO, 0 },    { LOAM_IQ3_XXS, 142.4f, 0, NO, 0 },   { LOAM_IQ3_S, 140.2f, 0, NO, 0 },
-    { LOAM_IQ1_S, 7.200f, 0, NO, 0 },    { LOAM_IQ1_M, 7.200f, NO, NO, 0 },    { LOAM_IQ4_NL, 67.44f, 0, NO, 0 },
-    { LOAM_IQ4_XS, 1246.0f, 0, NO, 0 },  { LOAM_TQ1_0, 0.8165f, 52, NO, 0 },   { LOAM_TQ2_0, 0.7071f, 64, NO, 0 },
-    { LOAM_MXFP4, 2.926f, NO, NO, 0 },   { LOAM_NVFP4, 2.926f, NO, NO, 0 },    { LOAM_Q1_0, 1, 0, NO, 0 },
+    { LOAM_F32, 1, NO, NO, 0 },          { LOAM_F16, 1, NO, NO, 0 },         { LOAM_BF16, 1, NO, NO, 0 },
+    { LOAM_Q4_0, 4.637f, 0, NO, 0 },     { LOAM_Q4_1, 4.610f, 0, 2, -7.5f }, { LOAM_Q5_0, 9.247f, 0, NO, 0 },
+    { LOAM_Q5_1, 9.233f, 0, 2, -15.5f }, { LOAM_Q8_0, 73.90f, 0, NO, 0 },    { LOAM_Q2_K, 13.87f, 80, 82, 1.5f },
+    { LOAM_Q3_K, 43.34f, 108, NO, 0 },   { LOAM_Q4_K, 258.3f, 0, 2, 7.5f },  { LOAM_Q5_K, 526.9f, 0, 2, 15.5f },
+    { LOAM_Q6_K, 1365.7f, 208, NO, 0 },  { LOAM_IQ2_XXS, 53.36f, 0, NO, 0 }, { LOAM_IQ2_XS, 55.90f, 0, NO, 0 },
+    { LOAM_IQ2_S, 56.39f, 0, NO, 0 },    { LOAM_IQ3_XXS, 142.4f, 0, NO, 0 }, { LOAM_IQ3_S, 140.2f, 0, NO, 0 },
+    { LOAM_IQ1_S, 7.200f, 0, NO, 0 },    { LOAM_IQ1_M, 7.200f, NO, NO, 0 },  { LOAM_IQ4_NL, 67.44f, 0, NO, 0 },
+    { LOAM_IQ4_XS, 1246.0f, 0, NO, 0 },  { LOAM_TQ1_0, 0.8165f, 52, NO, 0 }, { LOAM_TQ2_0, 0.7071f, 64, NO, 0 },
+    { LOAM_MXFP4, 2.926f, NO, NO, 0 },   { LOAM_NVFP4, 2.926f, NO, NO, 0 },  { LOAM_Q1_0, 1, 0, NO, 0 },
     { LOAM_Q2_0, 0.7071f, 0, NO, 0 },
 };
 
@@ -91,7 +91,7 @@ static void random_scalars(loam_type type, float deviation, uint8_t *out, size_t
 /* Two-bit levels 3 become 1, so that the mean of the levels -1, 0, 1 is 0. */
 static void no_threes(uint8_t *p, size_t n)
 {
-    for (size_t i = 0; i < n; i++) p[i] &= (uint8_t)~((p[i] >> 1 & p[i] & 0x55) << 1);
+    for (size_t i = 0; i < n; i++) p[i] &= (uint8_t) ~((p[i] >> 1 & p[i] & 0x55) << 1);
 }
 
 /* Unsigned 4-bit exponent, 3-bit fraction; powers of two above 2^-6, multiples of 2^-9 below. */

@@ -14,14 +14,6 @@ typedef struct scaling {
     double base, freq_scale, ext, af, beta_fast, beta_slow, n_original;
 } scaling;
 
-build_params rope_no_overrides(const loam_model *m)
-{
-    return (build_params) {
-        .n_ctx_seq = SYM(m->hp.sym, P), .rope_scaling = -1, .yarn_ext_factor = -1, .yarn_attn_factor = -1,
-        .yarn_beta_fast = -1, .yarn_beta_slow = -1,
-    };
-}
-
 /* The usual YaRN magnitude for scaling s: 1 + 0.1 k ln s, 1 where nothing is stretched. */
 static double magnitude(double ln_s, double k) { return ln_s <= 0 ? 1 : 1 + 0.1 * k * ln_s; }
 

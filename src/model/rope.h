@@ -12,10 +12,6 @@ typedef struct rope_setup {
     const weight *factors;    /* angle divisors, or NULL */
 } rope_setup;
 
-/* p NULL: the model's own parameters at its training context. */
 void rope_resolve(const loam_model *m, const build_params *p, rope_setup *out);
-
-/* Overrides of nothing. */
-build_params rope_no_overrides(const loam_model *m);
 
 #endif

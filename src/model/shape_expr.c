@@ -60,16 +60,16 @@ static int64_t sum(parser *p)
     return v;
 }
 
-bool expr_value(const char *text, const symbols *symbols, int64_t *value)
+bool expr_value(const char *text, const symbols *table, int64_t *value)
 {
-    parser p = { text, symbols, 0, true };
+    parser p = { text, table, 0, true };
     *value = sum(&p);
     return p.ok && !*p.at && *value >= 0;
 }
 
-bool expr_shape(const char *text, const symbols *symbols, int64_t ne[4], int *n)
+bool expr_shape(const char *text, const symbols *table, int64_t ne[4], int *n)
 {
-    parser p = { text, symbols, 0, true };
+    parser p = { text, table, 0, true };
     for (int i = 0; i < 4; i++) ne[i] = 1;
     for (*n = 0; p.ok && *n < 4;) {
         ne[*n] = sum(&p);

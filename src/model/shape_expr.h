@@ -19,9 +19,9 @@ typedef struct symbols {
 #define SYM(table, LETTER) ((table).s[(#LETTER)[0] - 'A'])
 
 /* One extent; false on overflow, division by zero, a negative result or a text that is not of the grammar. */
-bool expr_value(const char *text, const symbols *symbols, int64_t *value);
+bool expr_value(const char *text, const symbols *table, int64_t *value);
 
 /* Up to four extents; *n receives how many. ne beyond them is 1. */
-bool expr_shape(const char *text, const symbols *symbols, int64_t ne[4], int *n);
+bool expr_shape(const char *text, const symbols *table, int64_t ne[4], int *n);
 
 #endif

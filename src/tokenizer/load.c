@@ -109,7 +109,7 @@ static loam_status load_pre(loam_tokenizer *t, const vocab_view *v, loam_error *
     t->flags.add_bos = f & PRE_BOS;
     t->flags.add_sep = f & PRE_SEP;
     t->flags.escape = f & PRE_ESCAPE;
-    t->flags.raw = f & PRE_RAW;
+    t->flags.raw = f & PRE_RAW || t->dialect == DIALECT_WHITESPACE;
     t->flags.newline_whole = f & PRE_NLWHOLE;
     t->flags.lowercase = !(f & PRE_NOLOWER);
     if (f & PRE_NOBOSID) t->role[LOAM_TOKEN_BOS] = LOAM_TOKEN_NULL;
@@ -217,6 +217,16 @@ static bool key_of(loam_tokenizer *t, text_view s, text_view *key, uint32_t *spa
     return true;
 }
 
+/* The blocks of the DNA dialect end with U+E000, which is not printed. The table keeps the marked texts. */
+static void unmark_dna(loam_tokenizer *t)
+{
+    loam_token oov = tok_find(t, "<oov>", 5);
+    for (uint32_t id = (uint32_t)oov + 1; oov >= 0 && id < t->n_tokens; id++) {
+        text_view *s = &t->texts[id];
+        if (s->len > 3 && memcmp(s->data + s->len - 3, "\xEE\x80\x80", 3) == 0) s->len -= 3;
+    }
+}
+
 /* Texts to ids. Only BPE keeps keys of its own, which further symbols are added to. */
 static loam_status load_table(loam_tokenizer *t, const vocab_view *v, loam_error *err)
 {
@@ -235,7 +245,9 @@ static loam_status load_table(loam_tokenizer *t, const vocab_view *v, loam_error
         if (there != id)
             return fail(err, LOAM_E_FORMAT, "%s: tokens %u and %u have the same text '%.*s'", v->source, there, id,
                         (int)(t->texts[id].len < 64 ? t->texts[id].len : 64), t->texts[id].data);
+        t->keys[id].len |= space; /* verbatim texts have the length of no symbol */
     }
+    if (t->dialect == DIALECT_DNA) unmark_dna(t);
     return LOAM_OK;
 }
 
@@ -295,7 +307,7 @@ static void load_ids(loam_tokenizer *t, const vocab_view *v)
         int64_t id = tok_key(v, id_keys[i].key);
         if (id < 0) continue;
         if (id < t->n_tokens) t->role[id_keys[i].role] = (loam_token)id;
-        else log_at(LOAM_LOG_WARN, "%s: %s is %lld, but there are %u tokens; ignored", v->source, id_keys[i].key, (long long)id, t->n_tokens);
+        else if (id != UINT32_MAX) log_at(LOAM_LOG_WARN, "%s: %s is %lld, but there are %u tokens; ignored", v->source, id_keys[i].key, (long long)id, t->n_tokens);
     }
 }
 

@@ -14,6 +14,7 @@
 #define NO_KEY UINT32_MAX
 #define SHORT_WORD 48 /* symbols; above, the heap is cheaper */
 #define CACHE_BYTES 16
+#define CACHE_MIN_TEXT 256 /* bytes of a text that is worth a cache */
 #define CACHE_MIN_LOG2 6
 #define CACHE_MAX_LOG2 14
 
@@ -182,24 +183,30 @@ static loam_status merge_long(tok_run *r, const char *s, size_t n)
     return st;
 }
 
-/* Merges without the cache. */
+/* Merges without the cache. Pieces that are to be whole tokens come here uncut. */
 static loam_status merge(tok_run *r, const char *s, size_t n)
 {
+    const loam_tokenizer *t = r->t;
     word w;
+    if (t->flags.ignore_merges) {
+        uint32_t whole = table_get(&t->table, t->keys, s, n, 0);
+        if (whole < t->n_tokens) return run_push(r, (loam_token)whole);
+    }
     size_t at = 0;
     for (w.n = 0; at < n && w.n < SHORT_WORD; w.n++) {
         w.at[w.n] = (uint32_t)at;
-        at += first_symbol(r->t, s + at, n - at, &w.id[w.n]);
+        at += first_symbol(t, s + at, n - at, &w.id[w.n]);
     }
     if (at < n) return merge_long(r, s, n);
     w.at[w.n] = (uint32_t)n;
     return merge_short(r, &w, s);
 }
 
-/* The slots of the cache, about one for eight bytes of text; without memory there is no cache. */
-static void open_cache(tok_run *r, size_t text_bytes)
+/* The slots of the cache: about one for eight bytes of text. Without memory there is no cache. */
+void merge_begin(tok_run *r, size_t text_bytes)
 {
     unsigned log2 = CACHE_MIN_LOG2;
+    if (r->words || text_bytes < CACHE_MIN_TEXT) return;
     while (log2 < CACHE_MAX_LOG2 && (size_t)8 << log2 < text_bytes) log2++;
     r->words_shift = 64 - log2;
     r->words = mem_zalloc(((size_t)1 << log2) * sizeof *r->words);
@@ -224,7 +231,6 @@ loam_status merge_word(tok_run *r, const char *s, size_t n)
 loam_status merge_text(tok_run *r, const char *s, size_t n)
 {
     const loam_tokenizer *t = r->t;
-    if (!r->words && n >= 256) open_cache(r, n);
     size_t begin = 0;
     for (size_t i = 0; t->word_cuts && i < n;) {
         size_t step = uni_step(s[i]);

@@ -37,5 +37,6 @@ loam_status spm_encode(tok_run *r, const char *s, size_t n)
             *out++ = s[i];
         }
     }
+    merge_begin(r, (size_t)(out - r->text));
     return merge_text(r, r->text, (size_t)(out - r->text));
 }

@@ -147,6 +147,7 @@ loam_status dna_encode(tok_run *r, const char *s, size_t n);
 loam_status whitespace_encode(tok_run *r, const char *s, size_t n);
 
 /* Pair merging of one word, or of a text in which words are found by its spaces (merge.c). */
+void merge_begin(tok_run *r, size_t text_bytes); /* before the words of a text of this size */
 loam_status merge_word(tok_run *r, const char *s, size_t n);
 loam_status merge_text(tok_run *r, const char *s, size_t n);
 

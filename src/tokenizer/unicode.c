@@ -1,6 +1,7 @@
 /* unicode.c - see unicode.h. Nothing is refused: every byte string decodes. */
 #include "tokenizer/unicode.h"
 
+#include <string.h>
 #include <utf8proc.h>
 
 bool uni_decodable(const char *s, size_t n, size_t *used)
@@ -123,12 +124,13 @@ static glyph ascii_glyph(unsigned char c)
     }
 }
 
-size_t uni_glyphs(const char *s, size_t n, glyph *out, bool *same)
+size_t uni_glyphs(const char *s, size_t n, uint32_t space, glyph *out, bool *same)
 {
     glyph ascii[128];
     for (unsigned c = 0; c < 128; c++) ascii[c] = ascii_glyph((unsigned char)c);
+    ascii[' '] = uni_glyph(space);
     size_t count = 0;
-    *same = true;
+    *same = space == ' ' || !memchr(s, ' ', n);
     for (size_t i = 0; i < n;) {
         if ((unsigned char)s[i] < 0x80) {
             out[count++] = ascii[(unsigned char)s[i++]];

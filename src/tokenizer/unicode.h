@@ -54,9 +54,9 @@ bool uni_space(uint32_t cp);     /* White_Space */
 uint32_t uni_lower(uint32_t cp); /* simple mapping, one to one */
 uint32_t uni_base(uint32_t cp);  /* first code point of the canonical decomposition */
 
-/* Decodes n bytes into out (room for n glyphs) and returns how many there are. *same tells whether encoding them gives back
- * the same bytes: false for broken or overlong text. */
-size_t uni_glyphs(const char *s, size_t n, glyph *out, bool *same);
+/* Decodes n bytes into out (room for n glyphs) and returns how many there are. space is the code point that byte 20 gives.
+ * *same tells whether encoding them gives back the same bytes: false for broken or overlong text and other spaces. */
+size_t uni_glyphs(const char *s, size_t n, uint32_t space, glyph *out, bool *same);
 
 /* The 68 bytes that the byte alphabet moves to U+0100..0143; all others stand for themselves. */
 uint32_t byte_to_cp(uint8_t b);

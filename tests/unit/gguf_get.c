@@ -6,7 +6,7 @@
 #include "file/gguf.h"
 #include "raw.h"
 
-enum { U8 = 0, I8 = 1, U16 = 2, I16 = 3, U32 = 4, I32 = 5, F32 = 6, BOOL = 7, STRING = 8, ARRAY = 9, U64 = 10, I64 = 11, F64 = 12 };
+enum { U8 = 0, I8 = 1, U16 = 2, I16 = 3, U32 = 4, I32 = 5, F32 = 6, BOOL = 7, STRING = 8, U64 = 10, I64 = 11, F64 = 12 };
 
 static raw bytes;
 static gguf_file *f;
@@ -61,8 +61,8 @@ static void integers(void **state)
     static const struct {
         const char *key;
         int64_t value;
-    } all[] = { { "u8", 200 }, { "i8", -128 }, { "u16", 65535 }, { "i16", -2 }, { "u32", UINT32_MAX }, { "i32", -1 }, { "i64", INT64_MIN },
-                { "small64", 12 } };
+    } all[] = { { "u8", 200 },        { "i8", -128 }, { "u16", 65535 },     { "i16", -2 },
+                { "u32", UINT32_MAX }, { "i32", -1 },  { "i64", INT64_MIN }, { "small64", 12 } };
     loam_error err;
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -220,6 +220,7 @@ static void keys_in_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(integers), cmocka_unit_test(absent),    cmocka_unit_test(others),
-                                        cmocka_unit_test(arrays),   cmocka_unit_test(per_block), cmocka_unit_test(keys_in_order) };
+                                        cmocka_unit_test(arrays),   cmocka_unit_test(per_block),
+                                        cmocka_unit_test(keys_in_order) };
     return cmocka_run_group_tests(tests, open_file, close_file);
 }

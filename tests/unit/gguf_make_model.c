@@ -50,7 +50,8 @@ static void every_type(void **state)
         statistics(t, &mean, &rms);
         double ratio = rms * 16; /* rows of 256: 1/16 is promised */
         double slack = type == LOAM_MXFP4 || type == LOAM_NVFP4 ? 0.45 : 0.05; /* scales that are powers of two */
-        if (fabs(ratio - 1) > slack || fabs(mean) > 0.15 * rms) fail_msg("%s: rms %.4f, mean %.4f", loam_type_name(type), rms, mean);
+        if (fabs(ratio - 1) > slack || fabs(mean) > 0.15 * rms)
+            fail_msg("%s: rms %.4f, mean %.4f", loam_type_name(type), rms, mean);
         gguf_close(f);
         made++;
     }
@@ -128,7 +129,7 @@ static void refusals(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(every_type), cmocka_unit_test(tensors_and_vocabulary), cmocka_unit_test(same_bytes),
-                                        cmocka_unit_test(refusals) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(every_type), cmocka_unit_test(tensors_and_vocabulary),
+                                        cmocka_unit_test(same_bytes), cmocka_unit_test(refusals) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

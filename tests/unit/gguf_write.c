@@ -107,7 +107,7 @@ static void edits(void **state)
     assert_true(gguf_remove(b, "llama.scale"));
     assert_false(gguf_remove(b, "llama.scale"));
     assert_false(gguf_remove(b, "never.there"));
-    gguf_set_key(b, gguf_key_find(f, "general.architecture"));
+    gguf_set_key(b, "general.architecture", gguf_key_find(f, "general.architecture"));
     gguf_set_text(b, "general.name", "edited", 6);
     gguf_set_u32(b, "general.alignment", 64);
     assert_true(gguf_remove_tensor(b, "empty.weight"));
@@ -204,7 +204,8 @@ static void builder_failures(void **state)
         int64_t ne[LIMIT_DIMS];
     } bad[] = {
         { "t", LOAM_Q4_0, { 33, 1, 1, 1 } }, { "t", LOAM_F32, { -1, 1, 1, 1 } }, { "t", (loam_type)4, { 32, 1, 1, 1 } },
-        { "t", LOAM_F32, { 1ll << 40, 1ll << 40, 1, 1 } }, { "t", LOAM_F64, { 1ll << 61, 1, 1, 1 } }, { "", LOAM_F32, { 1, 1, 1, 1 } },
+        { "t", LOAM_F32, { 1ll << 40, 1ll << 40, 1, 1 } }, { "t", LOAM_F64, { 1ll << 61, 1, 1, 1 } },
+        { "", LOAM_F32, { 1, 1, 1, 1 } },
         { "a123456789b123456789c123456789d123456789e123456789f123456789g123", LOAM_F32, { 1, 1, 1, 1 } },
     };
     loam_error err;
@@ -411,7 +412,8 @@ static void split_contents(void **state)
 /* HO-08: names in any script, composed and decomposed, and with a trailing space. */
 static void odd_paths(void **state)
 {
-    static const char *const names[] = { "\xC5\xBD" "eljko", "\xE6\xA8\xA1\xE5\x9E\x8B \xC3\xA9\xF0\x9F\x99\x82", "e\xCC\x81 decomposed", "trailing " };
+    static const char *const names[] = { "\xC5\xBD" "eljko", "\xE6\xA8\xA1\xE5\x9E\x8B \xC3\xA9\xF0\x9F\x99\x82",
+                                         "e\xCC\x81 decomposed", "trailing " };
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         char folder[512], path[600];

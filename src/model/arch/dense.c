@@ -122,7 +122,7 @@ const arch_spec archs_dense[] = {
     },
     {
         .name = "cogvlm", /* the text part; images have matrices of their own */
-        .tensors = TENSORS(IGNORES(ROPE_FREQS), IGNORES(VIS_ATTN_QKV), IGNORES(VIS_ATTN_OUTPUT), IGNORES(VIS_GATE),
+        .tensors = TENSORS(NEEDS(ATTN_QKV, .shape = "D,3HK"), IGNORES(ROPE_FREQS), IGNORES(VIS_ATTN_QKV), IGNORES(VIS_ATTN_OUTPUT), IGNORES(VIS_GATE),
                            IGNORES(VIS_UP), IGNORES(VIS_DOWN)),
         .rope = { .kind = ROTARY_HALVES, .plain = true },
         .attn.fused_at_d = true,

@@ -21,7 +21,7 @@ INLINE __m512i start(const int32_t *init, const traits t)
 
 INLINE void prefetch(const uint8_t *p, int bytes)
 {
-    for (int i = 0; i < bytes; i += 64) _mm_prefetch((const char *)p + i, _MM_HINT_T0);
+    if(0) for (int i = 0; i < bytes; i += 64) _mm_prefetch((const char *)p + i, _MM_HINT_T1);
 }
 
 /* ---- A32 --------------------------------------------------------------------------------------------------------- */
@@ -106,7 +106,7 @@ typedef struct few256 {
     const head256 *head;
     traits t;
     int n;
-    __m512i sum[FEW];
+    __m512 sum[FEW];
 } few256;
 
 INLINE void few256_sink(void *sink, int block, const __m512i q[8])
@@ -116,15 +116,18 @@ INLINE void few256_sink(void *sink, int block, const __m512i q[8])
 #pragma GCC unroll 2
     for (int half = 0; half < 8 / width; half++) {
         const int j = f->t.narrow ? 2 * block + half : block;
-        const __m512i scale = _mm512_load_si512(f->head->scale[j]);
+        const __m512 scale = _mm512_load_ps(f->head->scale[j]);
 #pragma GCC unroll 8
         for (int c = 0; c < f->n; c++) {
             const act_a256 *x = (const act_a256 *)(f->x + (size_t)c * f->x_stride);
-            __m512i p = start(f->t.narrow ? &x->init16[j] : &x->init32[j], f->t);
+            const int8_t *v = x->q + 32 * block + 4 * width * half;
+            __m512i p = start(f->t.narrow ? &x->init16[j] : &x->init32[j], f->t), p2 = _mm512_setzero_si512();
 #pragma GCC unroll 8
-            for (int i = 0; i < width; i++)
-                p = _mm512_dpbusd_epi32(p, q[width * half + i], broadcast(x->q + 32 * block + 4 * (width * half + i)));
-            f->sum[c] = _mm512_add_epi32(f->sum[c], _mm512_mullo_epi32(p, scale));
+            for (int i = 0; i < width; i += 2) {
+                p = _mm512_dpbusd_epi32(p, q[width * half + i], broadcast(v + 4 * i));
+                p2 = _mm512_dpbusd_epi32(p2, q[width * half + i + 1], broadcast(v + 4 * i + 4));
+            }
+            f->sum[c] = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(_mm512_add_epi32(p, p2)), f->sum[c]);
         }
     }
 }
@@ -139,15 +142,6 @@ INLINE __m512i minima(const head256 *h, const act_a256 *x, const traits t)
     return sum;
 }
 
-/* The two float steps of a super-block in the written order. */
-INLINE __m512 steps256(const head256 *h, const act_a256 *x, const traits t, __m512i levels, __m512 acc)
-{
-    const __m512 dx = _mm512_set1_ps(x->d);
-    acc = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_load_ps(h->d), dx), _mm512_cvtepi32_ps(levels), acc);
-    if (!t.has_min) return acc;
-    return _mm512_fnmadd_ps(_mm512_mul_ps(_mm512_load_ps(h->dmin), dx), _mm512_cvtepi32_ps(minima(h, x, t)), acc);
-}
-
 typedef void (*head_fn)(const uint8_t *b, size_t s, head256 *h);
 
 INLINE void few256_run(const strip *s, const traits t, head_fn head, levels_fn levels, int n)
@@ -160,11 +154,16 @@ INLINE void few256_run(const strip *s, const traits t, head_fn head, levels_fn l
     for (int64_t b = 0; b < s->pieces; b++, w += t.bytes, next += 16 * t.bytes, f.x += sizeof(act_a256)) {
         prefetch(next, 16 * t.bytes);
         head(w, s->stride, &h);
-        for (int c = 0; c < n; c++) f.sum[c] = _mm512_setzero_si512();
+        for (int c = 0; c < n; c++) f.sum[c] = _mm512_setzero_ps();
         levels(w, s->stride, few256_sink, &f);
 #pragma GCC unroll 8
-        for (int c = 0; c < n; c++)
-            acc[c] = steps256(&h, (const act_a256 *)(f.x + (size_t)c * f.x_stride), t, f.sum[c], acc[c]);
+        for (int c = 0; c < n; c++) {
+            const act_a256 *x = (const act_a256 *)(f.x + (size_t)c * f.x_stride);
+            const __m512 dx = _mm512_set1_ps(x->d);
+            acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_load_ps(h.d), dx), f.sum[c], acc[c]);
+            if (!t.has_min) continue;
+            acc[c] = _mm512_fnmadd_ps(_mm512_mul_ps(_mm512_load_ps(h.dmin), dx), _mm512_cvtepi32_ps(minima(&h, x, t)), acc[c]);
+        }
     }
     for (int c = 0; c < n; c++) _mm512_mask_storeu_ps(s->y + (size_t)c * s->y_stride, s->rows, acc[c]);
 }
