@@ -58,9 +58,9 @@ static void run_mul(void *arg)
 static void bench_mul(const kernels *k, loam_type type, int rows, int cols, int64_t n)
 {
     size_t size = (size_t)dtype_table[type].bytes * (size_t)n;
-    float *x = floats((size_t)n * (size_t)cols), *y = floats((size_t)rows * (size_t)cols), *w = floats((size_t)rows * (size_t)n);
+    float *x = floats((size_t)(n + 16) * (size_t)cols), *y = floats((size_t)rows * (size_t)cols), *w = floats((size_t)rows * (size_t)n);
     if (type != LOAM_F32) k->encode[type](w, w, (int64_t)rows * n); /* in place: narrower */
-    mul_bench b = { k->mul[type], { .w = w, .w_stride = size, .x = x, .x_stride = 4 * (size_t)n, .y = y, .y_stride = (size_t)rows,
+    mul_bench b = { k->mul[type], { .w = w, .w_stride = size, .x = x, .x_stride = 4 * (size_t)n + 64, .y = y, .y_stride = (size_t)rows,
                                     .k = n, .rows = rows, .cols = cols, .scratch = mem_alloc(mul_scratch(n)) } };
     double t = time_of(run_mul, &b);
     printf("%-10s mul  %-5s %6d x %5lld, %4d columns  %7.1f GFLOP/s  %6.1f GB/s\n", k->name, loam_type_name((int)type), rows,

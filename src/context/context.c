@@ -110,7 +110,7 @@ static loam_status make_plan(const loam_context *ctx, int n_tokens, int n_output
         *out = NULL;
         return status;
     }
-    return plan_new(out, &g, device_cpu(), err);
+    return plan_new(out, &g, device_cpu(), most_threads(&ctx->p), err);
 }
 
 static loam_status renew(uint8_t **p, uint64_t *have, uint64_t need, const char *what, loam_error *err)

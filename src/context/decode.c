@@ -116,10 +116,11 @@ int loam_decode(loam_context *ctx, const loam_batch *batch, loam_error *err)
     if (status == LOAM_OK) status = fit_outputs(ctx, err);
     if (status == LOAM_OK) status = context_apply_shifts(ctx, err);
     if (status != LOAM_OK) return code_of(status);
-    ctx->n_outputs = 0;
-    ctx->last_n_tokens = 0;
     status = add_tokens(ctx, err);
-    if (status == LOAM_OK) status = compute(ctx, err);
+    if (status == LOAM_OK) {
+        ctx->n_outputs = ctx->last_n_tokens = 0; /* the old rows are overwritten from here on */
+        status = compute(ctx, err);
+    }
     if (status != LOAM_OK) {
         memory_rollback(ctx->mem);
         return code_of(status);

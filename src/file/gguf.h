@@ -108,6 +108,8 @@ typedef struct gguf_array {
     uint64_t bytes;
 } gguf_array;
 
+bool gguf_in_class(gguf_kind item, gguf_class cls);
+
 /* The array of that key and class; absent and optional: count 0 and data NULL. */
 loam_status gguf_get_array(const gguf_file *f, const char *key, gguf_want want, gguf_class cls, gguf_array *a, loam_error *err);
 /* Element i < count of an array of the matching class. Integers above INT64_MAX read as INT64_MAX. */

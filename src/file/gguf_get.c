@@ -148,7 +148,7 @@ loam_status gguf_get_text(const gguf_file *f, const char *key, gguf_want want, t
 
 /* ---- arrays ---- */
 
-static bool in_class(gguf_kind item, gguf_class cls)
+bool gguf_in_class(gguf_kind item, gguf_class cls)
 {
     switch (cls) {
     case GGUF_INTS: return is_int(item);
@@ -167,7 +167,7 @@ loam_status gguf_get_array(const gguf_file *f, const char *key, gguf_want want, 
     memset(a, 0, sizeof *a);
     loam_status s = find(f, key, want, &k, err);
     if (s != LOAM_OK || !k) return s;
-    if (k->kind != GGUF_ARRAY || !in_class(k->item, cls)) return wrong_kind(f, key, k, wanted[cls], err);
+    if (k->kind != GGUF_ARRAY || !gguf_in_class(k->item, cls)) return wrong_kind(f, key, k, wanted[cls], err);
     *a = (gguf_array){ .item = k->item, .count = k->count, .data = k->data, .bytes = k->bytes };
     return LOAM_OK;
 }

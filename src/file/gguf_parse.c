@@ -114,10 +114,13 @@ static loam_status parse_header(gguf_file *f, reader *r, uint64_t *n_tensors, ui
 
 /* ---- keys ---- */
 
-static loam_status key_short(const gguf_file *f, const reader *r, quoted name, loam_error *err)
+/* Made when a message needs it, not before: names are many. */
+static quoted quote_key(const gguf_key *k) { return gguf_quote(k->name, k->name_len); }
+
+static loam_status key_short(const gguf_file *f, const reader *r, const gguf_key *k, loam_error *err)
 {
-    return fail_at(err, LOAM_E_FORMAT, r->pos, "%s: key '%s': %llu bytes wanted, %llu left in the file", f->label, name.text,
-                   (unsigned long long)r->wanted, (unsigned long long)reader_left(r));
+    return fail_at(err, LOAM_E_FORMAT, r->pos, "%s: key '%s': %llu bytes wanted, %llu left in the file", f->label,
+                   quote_key(k).text, (unsigned long long)r->wanted, (unsigned long long)reader_left(r));
 }
 
 /* Walks n strings without keeping them; false where one is too long for the file or the limit. */
@@ -133,27 +136,27 @@ static bool skip_strings(reader *r, uint64_t n)
 
 static loam_status parse_array(const gguf_file *f, reader *r, gguf_key *k, loam_error *err)
 {
-    quoted name = gguf_quote(k->name, k->name_len);
     uint64_t at = r->pos;
     uint32_t item = reader_u32(r);
     k->count = reader_u64(r);
-    if (r->failed) return key_short(f, r, name, err);
-    if (item == GGUF_ARRAY) return fail_at(err, LOAM_E_FORMAT, at, "%s: key '%s': an array of arrays", f->label, name.text);
+    if (r->failed) return key_short(f, r, k, err);
+    if (item == GGUF_ARRAY)
+        return fail_at(err, LOAM_E_FORMAT, at, "%s: key '%s': an array of arrays", f->label, quote_key(k).text);
     if (item >= GGUF_KIND_LIMIT)
-        return fail_at(err, LOAM_E_FORMAT, at, "%s: key '%s': unknown element kind %u", f->label, name.text, item);
+        return fail_at(err, LOAM_E_FORMAT, at, "%s: key '%s': unknown element kind %u", f->label, quote_key(k).text, item);
     k->item = (gguf_kind)item;
     uint64_t least = item == GGUF_STRING ? 8 : kind_bytes[item];
     if (k->count > LIMIT_ARRAY_ITEMS || k->count > reader_left(r) / least)
         return fail_at(err, LOAM_E_FORMAT, at + 4, "%s: key '%s': %llu elements of kind %s, %llu bytes left in the file",
-                       f->label, name.text, (unsigned long long)k->count, gguf_kind_name(item),
+                       f->label, quote_key(k).text, (unsigned long long)k->count, gguf_kind_name(item),
                        (unsigned long long)reader_left(r));
     k->data = r->data + r->pos;
     uint64_t start = r->pos;
     if (item != GGUF_STRING) reader_take(r, k->count * least);
     else if (!skip_strings(r, k->count) && !r->failed)
-        return fail_at(err, LOAM_E_FORMAT, r->pos, "%s: key '%s': a string of over %u bytes", f->label, name.text,
+        return fail_at(err, LOAM_E_FORMAT, r->pos, "%s: key '%s': a string of over %u bytes", f->label, quote_key(k).text,
                        LIMIT_STRING_BYTES);
-    if (r->failed) return key_short(f, r, name, err);
+    if (r->failed) return key_short(f, r, k, err);
     k->bytes = r->pos - start;
     return LOAM_OK;
 }
@@ -181,12 +184,11 @@ static loam_status parse_key(const gguf_file *f, reader *r, uint32_t i, gguf_key
 {
     loam_status s = parse_name(f, r, i, k, err);
     if (s != LOAM_OK) return s;
-    quoted name = gguf_quote(k->name, k->name_len);
     uint64_t at = r->pos;
     uint32_t kind = reader_u32(r);
-    if (r->failed) return key_short(f, r, name, err);
+    if (r->failed) return key_short(f, r, k, err);
     if (kind >= GGUF_KIND_LIMIT)
-        return fail_at(err, LOAM_E_FORMAT, at, "%s: key '%s': unknown value kind %u", f->label, name.text, kind);
+        return fail_at(err, LOAM_E_FORMAT, at, "%s: key '%s': unknown value kind %u", f->label, quote_key(k).text, kind);
     k->kind = k->item = (gguf_kind)kind;
     k->count = 1;
     if (kind == GGUF_ARRAY) return parse_array(f, r, k, err);
@@ -194,11 +196,11 @@ static loam_status parse_key(const gguf_file *f, reader *r, uint32_t i, gguf_key
     if (kind == GGUF_STRING) {
         k->bytes = k->count = reader_u64(r);
         if (!r->failed && k->bytes <= reader_left(r) && k->bytes > LIMIT_STRING_BYTES)
-            return fail_at(err, LOAM_E_FORMAT, at + 4, "%s: key '%s': a string of %llu bytes (at most %u)", f->label, name.text,
-                           (unsigned long long)k->bytes, LIMIT_STRING_BYTES);
+            return fail_at(err, LOAM_E_FORMAT, at + 4, "%s: key '%s': a string of %llu bytes (at most %u)", f->label,
+                           quote_key(k).text, (unsigned long long)k->bytes, LIMIT_STRING_BYTES);
     }
     k->data = reader_take(r, k->bytes);
-    return k->data ? LOAM_OK : key_short(f, r, name, err);
+    return k->data ? LOAM_OK : key_short(f, r, k, err);
 }
 
 static loam_status metadata_too_long(const gguf_file *f, uint64_t at, loam_error *err)
@@ -217,8 +219,8 @@ static loam_status parse_keys(gguf_file *f, reader *r, uint32_t n, loam_error *e
         uint32_t old;
         if (!map_put(&f->key_index, k->name, k->name_len, i, &old)) return fail_nomem(err, "the index of keys", (uint64_t)n * 32);
         if (old != MAP_NONE)
-            return fail_at(err, LOAM_E_FORMAT, k->at, "%s: key '%s' occurs twice, as key %u and %u", f->label,
-                           gguf_quote(k->name, k->name_len).text, old, i);
+            return fail_at(err, LOAM_E_FORMAT, k->at, "%s: key '%s' occurs twice, as key %u and %u", f->label, quote_key(k).text,
+                           old, i);
         if (r->pos > METADATA_BYTES) return metadata_too_long(f, k->at, err);
         f->n_keys = i + 1;
     }
@@ -226,6 +228,8 @@ static loam_status parse_keys(gguf_file *f, reader *r, uint32_t n, loam_error *e
 }
 
 /* ---- tensors ---- */
+
+static quoted quote_tensor(const gguf_tensor *t) { return gguf_quote(t->name, strlen(t->name)); }
 
 static loam_status read_alignment(gguf_file *f, loam_error *err)
 {
@@ -242,10 +246,10 @@ static loam_status read_alignment(gguf_file *f, loam_error *err)
     return LOAM_OK;
 }
 
-static loam_status entry_short(const gguf_file *f, const reader *r, uint32_t i, const char *name, loam_error *err)
+static loam_status entry_short(const gguf_file *f, const reader *r, uint32_t i, const gguf_tensor *t, loam_error *err)
 {
-    return fail_at(err, LOAM_E_FORMAT, r->pos, "%s: tensor %u '%s': %llu bytes wanted, %llu left in the file", f->label, i, name,
-                   (unsigned long long)r->wanted, (unsigned long long)reader_left(r));
+    return fail_at(err, LOAM_E_FORMAT, r->pos, "%s: tensor %u '%s': %llu bytes wanted, %llu left in the file", f->label, i,
+                   quote_tensor(t).text, (unsigned long long)r->wanted, (unsigned long long)reader_left(r));
 }
 
 static loam_status parse_tensor_name(const gguf_file *f, reader *r, uint32_t i, gguf_tensor *t, loam_error *err)
@@ -269,30 +273,31 @@ static loam_status parse_tensor_name(const gguf_file *f, reader *r, uint32_t i, 
 }
 
 /* Sizes and type to bytes, each step checked. */
-static loam_status check_shape(const gguf_file *f, gguf_tensor *t, uint32_t type, const char *name, loam_error *err)
+static loam_status check_shape(const gguf_file *f, gguf_tensor *t, uint32_t type, loam_error *err)
 {
     const dtype_info *d = dtype_get((int64_t)type);
     if (!d) {
         bool removed = type < LOAM_TYPE_LIMIT;
         return fail_at(err, removed ? LOAM_E_UNSUPPORTED : LOAM_E_FORMAT, t->at, "%s: tensor '%s': element type %u is %s",
-                       f->label, name, type, removed ? "one that was removed from the format" : "not known");
+                       f->label, quote_tensor(t).text, type, removed ? "one that was removed from the format" : "not known");
     }
     t->type = (loam_type)type;
     uint64_t values = 1;
     bool empty = false;
-    for (int d4 = 0; d4 < LIMIT_DIMS; d4++) {
-        if (t->ne[d4] < 0)
-            return fail_at(err, LOAM_E_FORMAT, t->at, "%s: tensor '%s': size %d is %lld", f->label, name, d4,
-                           (long long)t->ne[d4]);
-        if (t->ne[d4] == 0) empty = true;
-        else if (!mul_ok(values, (uint64_t)t->ne[d4], &values) || values > INT64_MAX)
-            return fail_at(err, LOAM_E_FORMAT, t->at, "%s: tensor '%s': the product of its sizes overflows", f->label, name);
+    for (int i = 0; i < LIMIT_DIMS; i++) {
+        if (t->ne[i] < 0)
+            return fail_at(err, LOAM_E_FORMAT, t->at, "%s: tensor '%s': size %d is %lld", f->label, quote_tensor(t).text, i,
+                           (long long)t->ne[i]);
+        if (t->ne[i] == 0) empty = true;
+        else if (!mul_ok(values, (uint64_t)t->ne[i], &values) || values > INT64_MAX)
+            return fail_at(err, LOAM_E_FORMAT, t->at, "%s: tensor '%s': the product of its sizes overflows", f->label,
+                           quote_tensor(t).text);
     }
     if (t->ne[0] % d->values != 0)
         return fail_at(err, LOAM_E_FORMAT, t->at, "%s: tensor '%s': rows of %lld values do not fit %s blocks of %d", f->label,
-                       name, (long long)t->ne[0], d->name, d->values);
+                       quote_tensor(t).text, (long long)t->ne[0], d->name, d->values);
     if (!mul_ok(values / (uint64_t)d->values, (uint64_t)d->bytes, &t->bytes))
-        return fail_at(err, LOAM_E_FORMAT, t->at, "%s: tensor '%s': its size in bytes overflows", f->label, name);
+        return fail_at(err, LOAM_E_FORMAT, t->at, "%s: tensor '%s': its size in bytes overflows", f->label, quote_tensor(t).text);
     if (empty) t->bytes = 0;
     return LOAM_OK;
 }
@@ -301,19 +306,18 @@ static loam_status parse_tensor(const gguf_file *f, reader *r, uint32_t i, gguf_
 {
     loam_status s = parse_tensor_name(f, r, i, t, err);
     if (s != LOAM_OK) return s;
-    quoted name = gguf_quote(t->name, strlen(t->name));
     uint32_t n_dims = reader_u32(r);
     if (!r->failed && n_dims > LIMIT_DIMS)
-        return fail_at(err, LOAM_E_FORMAT, r->pos - 4, "%s: tensor '%s': %u dimensions (at most %d)", f->label, name.text, n_dims,
-                       LIMIT_DIMS);
+        return fail_at(err, LOAM_E_FORMAT, r->pos - 4, "%s: tensor '%s': %u dimensions (at most %d)", f->label,
+                       quote_tensor(t).text, n_dims, LIMIT_DIMS);
     t->n_dims = n_dims ? (int)n_dims : 1;
     for (uint32_t d = 0; d < LIMIT_DIMS; d++) t->ne[d] = d < n_dims ? (int64_t)reader_u64(r) : 1;
     uint32_t type = reader_u32(r);
     t->offset = reader_u64(r);
-    if (r->failed) return entry_short(f, r, i, name.text, err);
+    if (r->failed) return entry_short(f, r, i, t, err);
     t->part = 0;
     t->data = NULL;
-    return check_shape(f, t, type, name.text, err);
+    return check_shape(f, t, type, err);
 }
 
 /* Turns offsets within the data section into offsets within the file, and checks them against each other and the file. */
@@ -324,21 +328,20 @@ static loam_status place_tensors(gguf_file *f, uint64_t metadata_end, loam_error
     previous_end = start;
     for (size_t i = 0; i < f->n_tensors; i++) {
         gguf_tensor *t = &f->tensors[i];
-        quoted name = gguf_quote(t->name, strlen(t->name));
         uint64_t end;
         if (t->offset % f->alignment != 0)
             return fail_at(err, LOAM_E_FORMAT, t->at, "%s: tensor '%s': offset %llu is not a multiple of the alignment %u",
-                           f->label, name.text, (unsigned long long)t->offset, f->alignment);
+                           f->label, quote_tensor(t).text, (unsigned long long)t->offset, f->alignment);
         if (!add_ok(t->offset, start, &t->offset) || !add_ok(t->offset, t->bytes, &end))
-            return fail_at(err, LOAM_E_FORMAT, t->at, "%s: tensor '%s': its end overflows", f->label, name.text);
+            return fail_at(err, LOAM_E_FORMAT, t->at, "%s: tensor '%s': its end overflows", f->label, quote_tensor(t).text);
         if (t->bytes == 0) continue;
         if (end > f->size)
             return fail_at(err, LOAM_E_FORMAT, t->at,
-                           "%s: tensor '%s' ends at byte %llu but the file has %llu: was it cut short?", f->label, name.text,
-                           (unsigned long long)end, (unsigned long long)f->size);
+                           "%s: tensor '%s' ends at byte %llu but the file has %llu: was it cut short?", f->label,
+                           quote_tensor(t).text, (unsigned long long)end, (unsigned long long)f->size);
         if (t->offset < previous_end)
             return fail_at(err, LOAM_E_FORMAT, t->at, "%s: tensor '%s' begins before the end of the tensor that precedes it",
-                           f->label, name.text);
+                           f->label, quote_tensor(t).text);
         previous_end = end;
         t->data = f->data + t->offset;
     }
@@ -369,12 +372,11 @@ loam_status gguf_index_tensors(gguf_file *f, loam_error *err)
         if (!map_put(&f->tensor_index, t->name, strlen(t->name), (uint32_t)i, &old))
             return fail_nomem(err, "the index of tensors", f->n_tensors * 32);
         if (old == MAP_NONE) continue;
-        quoted name = gguf_quote(t->name, strlen(t->name));
         if (f->tensors[old].part != t->part)
-            return fail(err, LOAM_E_FORMAT, "%s: tensor '%s' is in part %u and in part %u", f->label, name.text,
+            return fail(err, LOAM_E_FORMAT, "%s: tensor '%s' is in part %u and in part %u", f->label, quote_tensor(t).text,
                         f->tensors[old].part + 1, t->part + 1);
-        return fail_at(err, LOAM_E_FORMAT, t->at, "%s: tensor '%s' occurs twice, as tensor %u and %zu", f->label, name.text, old,
-                       i);
+        return fail_at(err, LOAM_E_FORMAT, t->at, "%s: tensor '%s' occurs twice, as tensor %u and %zu", f->label,
+                       quote_tensor(t).text, old, i);
     }
     return LOAM_OK;
 }

@@ -35,9 +35,10 @@ void gguf_set_bool(gguf_builder *b, const char *key, bool v);
 void gguf_set_text(gguf_builder *b, const char *key, const char *text, size_t len);
 /* count elements of a kind that is neither string nor array, in the machine's layout. */
 void gguf_set_array(gguf_builder *b, const char *key, gguf_kind item, const void *items, uint64_t count);
+/* texts NULL with a count: the caller had no memory for them, and the builder fails with that. */
 void gguf_set_texts(gguf_builder *b, const char *key, const text_view *texts, uint64_t count);
-/* Copies a key of an opened file as it is. */
-void gguf_set_key(gguf_builder *b, const gguf_key *k);
+/* Copies the value of a key of an opened file. */
+void gguf_set_key(gguf_builder *b, const char *key, const gguf_key *k);
 bool gguf_remove(gguf_builder *b, const char *key); /* false: it was not there */
 
 /* Adds a tensor at the end, or replaces the one of that name in its place. data may be NULL: then the bytes are given to the

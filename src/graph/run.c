@@ -10,6 +10,7 @@ void *value_data(const value *v, const worker *w)
     case OP_VIEW: return (char *)value_data(v->src[0], w) + v->p.view.offset;
     default: break;
     }
+    if (v->replicated) return r->arena + v->buffer + (int64_t)w->ith * ((value_bytes(v) + 63) & ~(int64_t)63);
     return v->buffer >= 0 ? r->arena + v->buffer : r->outputs[-2 - v->buffer];
 }
 

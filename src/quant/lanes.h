@@ -3,7 +3,8 @@
  *
  * The including file defines LANES (lanes of a vector: 4 or 8), LANES_TARGET (a function attribute), LOWER and UPPER
  * (minimum and maximum of two vectors), IQ4_NEAR(u, q) (q becomes the iq4 level nearest to u; an exact tie takes the
- * higher one), GRID_NEAREST (a function, see search_ops.grid_nearest) and OPS (the name of the resulting search_ops). Masks are all ones or zero; not a number never wins. */
+ * higher one), GRID_NEAREST (a function, see search_ops.grid_nearest) and OPS (the name of the resulting
+ * search_ops). Masks are all ones or zero; not a number never wins. */
 #include <string.h>
 
 #include "quant/codebooks.h"

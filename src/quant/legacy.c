@@ -113,16 +113,13 @@ void decode_q8_1(const void *in, float *out, int64_t n)
 
 /* ---- encoders from the extremes ---------------------------------------------------------------------------------- */
 
-/* trunc(t) as a level 0..max; anything else, NaN included, gives an end. */
-static inline uint8_t level_of(float t, int max) { return (uint8_t)(t >= (float)max ? max : t > 0.0f ? (int)t : 0); }
-
 /* The signed maximum goes to the lowest level, so that the scale is negative for a positive one. Returns d. */
 static float levels_signed(const float *x, int half, levels32 *l)
 {
     float d = signed_max(x, 32) / (float)-half;
     float id = inverse_or_zero(d), round_up = (float)half + 0.5f;
     if (id == 0.0f) d = -0.0f;
-    for (int v = 0; v < 32; v++) l->q[v] = level_of(x[v] * id + round_up, 2 * half - 1);
+    for (int v = 0; v < 32; v++) l->q[v] = (uint8_t)to_level(x[v] * id + round_up, 0, 2 * half - 1);
     return d;
 }
 
@@ -135,7 +132,7 @@ static float levels_min(const float *x, int max, levels32 *l, float *m)
         if (x[v] > hi) hi = x[v];
     }
     float d = (hi - lo) / (float)max, id = inverse_or_zero(d);
-    for (int v = 0; v < 32; v++) l->q[v] = level_of((x[v] - lo) * id + 0.5f, max);
+    for (int v = 0; v < 32; v++) l->q[v] = (uint8_t)to_level((x[v] - lo) * id + 0.5f, 0, max);
     *m = lo;
     return d;
 }
@@ -254,7 +251,7 @@ static float levels8(const float *x, uint8_t *q, int *sum)
     if (id == 0.0f) d = 0.0f;
     *sum = 0;
     for (int v = 0; v < 32; v++) {
-        int level = round_away(x[v] * id);
+        int level = to_level(round_away(x[v] * id), -127, 127);
         q[v] = (uint8_t)level;
         *sum += level;
     }

@@ -37,13 +37,9 @@ static inline float inverse_or_zero(float d)
     return fabsf(id) <= 3.402823466e38f ? id : 0.0f;
 }
 
-/* Nearest integer, ties away from zero; 0 for NaN. |x| is below 2^31 for finite input. */
-static inline int round_away(float x)
-{
-    float r = truncf(x);
-    if (fabsf(x - r) >= 0.5f) r += x < 0.0f ? -1.0f : 1.0f;
-    return r >= -2147483648.0f && r < 2147483648.0f ? (int)r : 0;
-}
+/* Nearest integer, ties away from zero, as a float that truncates to it; for |x| < 2^22. The constant is the float below a
+ * half: with a half itself the float below 0.5 would become 1. */
+static inline float round_away(float x) { return x + copysignf(0x1.fffffep-2f, x); }
 
 /* Nearest integer as a float, ties to even, for |x| < 2^22; a plain sum, so that loops over it become vector code. */
 static inline float round_even(float x) { return (x + 12582912.0f) - 12582912.0f; }
@@ -116,7 +112,12 @@ float sum_squares(const float *x, int64_t n);
 /* Quantizes n <= 32 non-negative numbers s with weights w to levels 0..max; returns the scale of the levels. */
 float fit_pos(const float *s, const float *w, int n, int max, uint8_t *levels);
 
-/* A rounded float as a level of lo..hi; NaN gives lo. */
-static inline int to_level(float r, int lo, int hi) { return r >= (float)hi ? hi : r > (float)lo ? (int)r : lo; }
+/* The integer part of r as a level of lo..hi; NaN gives lo. */
+static inline int to_level(float r, int lo, int hi)
+{
+    r = r > (float)lo ? r : (float)lo;
+    r = r < (float)hi ? r : (float)hi;
+    return (int)r;
+}
 
 #endif

@@ -105,7 +105,7 @@ static void one_size(const kernels *ref, const kernels *k, problem *p, const cha
 
 static void set_sizes(const kernels *ref, const kernels *k)
 {
-    static const int ks[] = { 0, 1, 15, 16, 17, 31, 48, 64, 100, 513, 1040 }, rows[] = { 0, 1, 2, 3, 4, 5, 7, 8, 17, 33 };
+    static const int ks[] = { 0, 1, 15, 16, 17, 31, 48, 64, 100, 513, 2060 }, rows[] = { 0, 1, 2, 3, 4, 5, 7, 8, 17, 33 };
     static const int cols[] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 25, 50, 97 };
     char what[96];
     for (int t = 0; t < N_TYPES; t++)

@@ -107,7 +107,7 @@ static void edits(void **state)
     assert_true(gguf_remove(b, "llama.scale"));
     assert_false(gguf_remove(b, "llama.scale"));
     assert_false(gguf_remove(b, "never.there"));
-    gguf_set_key(b, gguf_key_find(f, "general.architecture"));
+    gguf_set_key(b, "general.architecture", gguf_key_find(f, "general.architecture"));
     gguf_set_text(b, "general.name", "edited", 6);
     gguf_set_u32(b, "general.alignment", 64);
     assert_true(gguf_remove_tensor(b, "empty.weight"));
