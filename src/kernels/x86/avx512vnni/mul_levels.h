@@ -51,8 +51,8 @@ INLINE void rows_16(const uint8_t *p, size_t s, __m512i t[4])
 
 INLINE __m512i two_rows_32(const uint8_t *low, const uint8_t *high)
 {
-    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)low)),
-                              _mm256_loadu_si256((const __m256i *)high), 1);
+    return _mm512_mask_broadcast_i64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)low)), 0xF0,
+                                       _mm256_loadu_si256((const __m256i *)high));
 }
 
 /* t[j] = dword j of the 32 bytes at p of each row. */
