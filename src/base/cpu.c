@@ -1,13 +1,24 @@
 /* cpu.c - CPU detection. GCC and clang check CPUID and the register state that the system saves (XGETBV). */
 #include "base/cpu.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+/* clang 14 does not know the name. The system saves the registers if it saves those of AVX2. */
+static int has_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+#endif
+
 unsigned cpu_features(void)
 {
     unsigned f = 0;
 #if defined(__x86_64__)
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
-        __builtin_cpu_supports("f16c"))
+        has_f16c())
         f |= CPU_AVX2;
     if ((f & CPU_AVX2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))

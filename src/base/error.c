@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/os.h"
+
 static struct {
     loam_log_fn fn;
     void *user;
@@ -84,7 +86,7 @@ loam_status fail_sys(loam_error *err, int sys, const char *fmt, ...)
     va_end(args);
     char text[96];
     size_t n = strlen(err->message);
-    snprintf(err->message + n, sizeof err->message - n, ": %s", strerror_r(sys, text, sizeof text));
+    snprintf(err->message + n, sizeof err->message - n, ": %s", os_error_text(sys, text, sizeof text));
     return LOAM_E_IO;
 }
 
@@ -93,17 +95,23 @@ loam_status fail_nomem(loam_error *err, const char *what, uint64_t bytes)
     return fail(err, LOAM_E_NOMEM, "out of memory: %llu bytes for %s", (unsigned long long)bytes, what);
 }
 
+static void LOAM_PRINTF(2, 3) fill_text(loam_error *err, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(err->message, sizeof err->message, fmt, args);
+    va_end(args);
+}
+
 loam_status fail_prefix(loam_error *err, loam_status code, const char *fmt, ...)
 {
     if (!err) return code;
-    char text[sizeof err->message];
+    char text[sizeof err->message], prefix[sizeof err->message];
     va_list args;
     va_start(args, fmt);
-    int n = vsnprintf(text, sizeof text, fmt, args);
+    vsnprintf(prefix, sizeof prefix, fmt, args);
     va_end(args);
-    if (n < 0 || (size_t)n >= sizeof text) return code;
-    snprintf(text + n, sizeof text - (size_t)n, ": %s", err->message);
-    memcpy(err->message, text, sizeof text);
-    err->message[sizeof text - 1] = 0;
+    memcpy(text, err->message, sizeof text);
+    fill_text(err, "%s: %s", prefix, text);
     return code;
 }

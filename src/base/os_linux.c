@@ -7,6 +7,7 @@
 #include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +110,8 @@ static bool first_line(const char *path, char *line, size_t n)
     return ok;
 }
 
+uint64_t os_process_id(void) { return (uint64_t)getpid(); }
+
 int os_cpu_count(void)
 {
     cpu_set_t set;
@@ -184,6 +187,23 @@ uint64_t os_random_u64(void)
     return v;
 }
 
+const char *os_error_text(int sys, char *text, size_t size) { return strerror_r(sys, text, size); }
+
+/* ---- large memory ---- */
+
+void *os_reserve(size_t bytes)
+{
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED) return NULL;
+    madvise(p, bytes, MADV_HUGEPAGE);
+    return p;
+}
+
+void os_release(void *p, size_t bytes)
+{
+    if (p) munmap(p, bytes);
+}
+
 /* ---- threads ---- */
 
 struct os_thread {
@@ -199,6 +219,15 @@ static void *thread_main(void *p)
     return NULL;
 }
 
+/* Signals of the process are for the threads of the program: a worker's stack is small and its system calls are ours. What
+ * a fault of the thread itself raises stays open. */
+static void ignore_signals(sigset_t *set)
+{
+    static const int faults[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPROF };
+    sigfillset(set);
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(set, faults[i]);
+}
+
 os_thread *os_thread_start(void (*fn)(void *), void *arg)
 {
     os_thread *t = mem_alloc(sizeof *t);
@@ -211,7 +240,11 @@ os_thread *os_thread_start(void (*fn)(void *), void *arg)
         size_t stack = 256 * 1024;
         if (stack < (size_t)PTHREAD_STACK_MIN) stack = (size_t)PTHREAD_STACK_MIN;
         pthread_attr_setstacksize(&attr, stack);
+        sigset_t blocked, before;
+        ignore_signals(&blocked);
+        pthread_sigmask(SIG_SETMASK, &blocked, &before);
         ok = pthread_create(&t->id, &attr, thread_main, t) == 0;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
         pthread_attr_destroy(&attr);
     }
     if (ok) return t;

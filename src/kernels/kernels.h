@@ -5,11 +5,13 @@
  *
  * Written orders. A kernel's result must not depend on how rows and columns are split between calls and threads, nor on
  * how many columns are computed at once:
- *   - products with super-block types (activation A256): a super-block is one exact 32-bit integer for the levels and
- *     one for the minima; then acc = fma(d_w * d_x, (float)levels, acc) and, where the type has minima,
+ *   - products with super-block types (activation A256): a super-block has sub-blocks of 16 or 32 values with an integer
+ *     scale each. A sub-block is one exact integer p; f = fma((float)scale, (float)p, f) over the sub-blocks in the order
+ *     of k, from +0; then acc = fma(d_w * d_x, f, acc) and, where the type has minima, one exact integer of them,
  *     acc = fma(-(dmin_w * d_x), (float)minima, acc); super-blocks in ascending k, acc starts at +0.
  *   - products with 32-value blocks (A32): per block one exact integer, acc = fma(d_w * d_x, (float)sum, acc) and, where
- *     the type has a minimum m, acc = fma(m_w, d_x * (float)sum_x, acc); blocks in ascending k.
+ *     the type has a minimum m, acc = fma(m_w, d_x * (float)sum_x, acc); blocks in ascending k. NVFP4 has a scale for
+ *     each 16 values: two such integers and steps per block of 32.
  *   - F32, F16, BF16 products and every other sum over a row (norms, softmax sums): 16 lanes, lane l takes the elements
  *     k = l mod 16 in ascending order with fused multiply-add, then the fold: halves are added, 16 -> 8 -> 4 -> 2 -> 1
  *     (lane i plus lane i + half).
@@ -70,7 +72,7 @@ typedef struct attn_args {
     page_head page;
     loam_type k_type, v_type;
     int k_dim, v_dim;
-    const float *q;           /* [n_q][q_stride] floats; already multiplied by the score scale unless scale says so */
+    const float *q;           /* [n_q][q_stride] floats; already multiplied by the score scale */
     size_t q_stride;
     int n_q;
     const uint64_t *visible;  /* [n_q] bit s: slot s is visible; a query with 0 gets m = -inf, s = 0, o = 0 */
@@ -123,14 +125,18 @@ const kernels *kernels_get(void);
 const kernels *kernels_for(const char *name);
 const char *kernels_set_name(int i);
 
-/* Each set overrides what it does better; called in ascending order. */
+/* Each set overrides what it does better; called in ascending order. X_mul fills the products with quantized weights and
+ * calls X_mulf for those with F32, F16 and BF16. */
 void kernels_ref_mul(kernels *k);
+void kernels_ref_mulf(kernels *k);
 void kernels_ref_row(kernels *k);
 void kernels_ref_attn(kernels *k);
 #if defined(__x86_64__)
 void kernels_avx2_mul(kernels *k);
+void kernels_avx2_mulf(kernels *k);
 void kernels_avx2_row(kernels *k);
 void kernels_avx512_mul(kernels *k);      /* F, BW, DQ, VL */
+void kernels_avx512_mulf(kernels *k);
 void kernels_avx512_row(kernels *k);
 void kernels_avx512vnni_mul(kernels *k);  /* + VNNI */
 #endif

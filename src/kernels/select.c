@@ -15,7 +15,7 @@ typedef struct kernel_set {
 /* Ascending: each set is built on all sets before it. */
 static const kernel_set sets[] = {
     { "ref", 0, { kernels_ref_mul, kernels_ref_row, kernels_ref_attn } },
-#if defined(__x86_64__) && defined(LOAM_X86_KERNELS)
+#if defined(__x86_64__)
     { "avx2", CPU_AVX2, { kernels_avx2_mul, kernels_avx2_row, NULL } },
     { "avx512", CPU_AVX512, { kernels_avx512_mul, kernels_avx512_row, NULL } },
     { "avx512vnni", CPU_AVX512VNNI, { kernels_avx512vnni_mul, NULL, NULL } },

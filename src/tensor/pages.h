@@ -31,4 +31,42 @@ typedef struct page_shape {
     uint64_t page_bytes;                 /* keys of all heads, then values of all heads */
 } page_shape;
 
+static inline page_head page_head_at(const page_shape *s, const uint8_t *pages, int64_t page, int head)
+{
+    const uint8_t *p = pages + (uint64_t)page * s->page_bytes;
+    return (page_head){ p + (uint64_t)head * s->k_head_bytes,
+                        p + (uint64_t)s->n_kv_head * s->k_head_bytes + (uint64_t)head * s->v_head_bytes };
+}
+
+/* ---- what one step of a context reads and writes: filled by src/memory, used by the attention operations ---- */
+
+/* The cache of one layer. Layers of one group share pages' numbers, positions and tables. */
+typedef struct kv_layer {
+    uint8_t *pages;              /* page p at pages + p * shape.page_bytes; NULL: the layer has no cache */
+    page_shape shape;
+    int group;
+} kv_layer;
+
+/* Consecutive tokens of the step that see the same pages. */
+typedef struct kv_run {
+    int first, count;
+    const int32_t *pages;        /* in the order of the sequence */
+    int n_pages;
+} kv_run;
+
+/* A token's key and value go to every slot in slots[first_slot[i] .. first_slot[i + 1]); slot = page * PAGE_SLOTS + place. */
+typedef struct kv_group {
+    const kv_run *runs;
+    int n_runs;
+    const int32_t *slots;
+    const int32_t *first_slot;   /* [n_tokens + 1] */
+    const int32_t *slot_pos;     /* position of the token in each slot, -1: empty */
+} kv_group;
+
+typedef struct kv_view {
+    const kv_layer *layers;
+    const kv_group *groups;
+    const int32_t *pos;          /* [n_tokens] positions of the step's tokens */
+} kv_view;
+
 #endif

@@ -328,7 +328,8 @@ static void load_ids(loam_tokenizer *t, const vocab_view *v)
         int64_t id = tok_key(v, id_keys[i].key);
         if (id < 0) continue;
         if (id < t->n_tokens) t->role[id_keys[i].role] = (loam_token)id;
-        else log_at(LOAM_LOG_WARN, "%s: %s is %lld, but there are %u tokens; ignored", v->source, id_keys[i].key, (long long)id, t->n_tokens);
+        else if (id != UINT32_MAX)
+            log_at(LOAM_LOG_WARN, "%s: %s is %lld, but there are %u tokens; ignored", v->source, id_keys[i].key, (long long)id, t->n_tokens);
     }
 }
 

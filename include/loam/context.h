@@ -1,0 +1,146 @@
+/* loam/context.h - running a model: sequences, batches, the cache and its state, outputs.
+ *
+ * A context belongs to one thread at a time; only loam_abort_fn is called from inside a running decode, and may look at
+ * what other threads set. Several contexts may share one model.
+ *
+ *     loam_context_params p = loam_context_defaults();
+ *     p.n_ctx = 4096;
+ *     loam_context_new(&ctx, model, &p, &err);
+ *     loam_batch batch = { .n_tokens = n, .token = ids };      // sequence 0, positions continue, last token's logits
+ *     if (loam_decode(ctx, &batch, &err) == 0) next = argmax(loam_logits(ctx, -1));
+ */
+#ifndef LOAM_CONTEXT_H
+#define LOAM_CONTEXT_H
+
+#include <stdbool.h>
+
+#include "loam/model.h"
+#include "loam/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct loam_context loam_context;
+
+/* Asked every few milliseconds during a decode; true stops it. It must not call back into the context. */
+typedef bool (*loam_abort_fn)(void *user);
+
+typedef enum loam_rope_scaling { LOAM_ROPE_MODEL = -1, LOAM_ROPE_NONE = 0, LOAM_ROPE_LINEAR = 1, LOAM_ROPE_YARN = 2,
+                                 LOAM_ROPE_LONGROPE = 3 } loam_rope_scaling;
+
+/* Get it from loam_context_defaults(), then change what you need. */
+typedef struct loam_context_params {
+    size_t struct_size;
+    uint32_t n_ctx;            /* tokens of the cache, all sequences together; default 512, 0 = the model's training context.
+                                  Rounded up to a multiple of 256 */
+    uint32_t n_batch;          /* most tokens of one loam_decode; default 2048, at most n_ctx is used */
+    uint32_t n_ubatch;         /* tokens computed at once; default 512, 0 = n_batch. Changes speed and memory, not results */
+    uint32_t n_seq_max;        /* sequences, 1 .. 256; default 1 */
+    bool unified;              /* true (default): sequences share the n_ctx tokens; false: each has n_ctx / n_seq_max */
+    int32_t n_threads;         /* for one token at a time; default 0 = CPUs of this process */
+    int32_t n_threads_batch;   /* for several tokens; default 0 = n_threads */
+    loam_type type_k, type_v;  /* element types of the cache: F32, F16 (default), BF16, Q8_0, Q5_1, Q5_0, Q4_1, Q4_0, IQ4_NL */
+    bool window_full;          /* true (default): layers with a sliding window keep all tokens; false: only the window, which
+                                  saves memory but limits how far a sequence can be cut back */
+    bool embeddings;           /* also give the output embedding of each wanted token; default false */
+    int32_t rope_scaling;      /* loam_rope_scaling; default LOAM_ROPE_MODEL */
+    float rope_freq_base;      /* 0 = model */
+    float rope_freq_scale;     /* 0 = model */
+    float yarn_ext_factor;     /* negative = model, as all yarn_ fields */
+    float yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
+    uint32_t yarn_orig_ctx;    /* 0 = model */
+    loam_abort_fn abort;       /* default NULL */
+    void *abort_user;
+} loam_context_params;
+
+LOAM_API loam_context_params loam_context_defaults(void);
+
+/* Bytes of a configuration, before anything is taken. */
+typedef struct loam_memory_use {
+    uint64_t weights;          /* of the model: mapped, shared by its contexts */
+    uint64_t cache;            /* keys and values */
+    uint64_t buffers;          /* activations and scratch */
+    uint64_t outputs;          /* logits and embeddings */
+} loam_memory_use;
+
+LOAM_API loam_status loam_context_estimate(const loam_model *model, const loam_context_params *params, loam_memory_use *use,
+                                           loam_error *err);
+
+/* On success *out owns the context; the model must outlive it. params NULL: the defaults. Errors: ARG (a field out of
+ * range, by name; block types whose block does not divide the head width), NOMEM (with what is needed and what is left). */
+LOAM_API loam_status loam_context_new(loam_context **out, const loam_model *model, const loam_context_params *params,
+                                      loam_error *err);
+LOAM_API void loam_context_free(loam_context *ctx); /* NULL is fine */
+
+LOAM_API const loam_model *loam_context_model(const loam_context *ctx);
+LOAM_API uint32_t loam_context_n_ctx(const loam_context *ctx);
+LOAM_API uint32_t loam_context_n_batch(const loam_context *ctx);
+LOAM_API uint32_t loam_context_n_ubatch(const loam_context *ctx);
+LOAM_API uint32_t loam_context_n_seq_max(const loam_context *ctx);
+LOAM_API int32_t loam_context_n_threads(const loam_context *ctx);
+LOAM_API int32_t loam_context_n_threads_batch(const loam_context *ctx);
+LOAM_API void loam_context_memory_use(const loam_context *ctx, loam_memory_use *use); /* what is really taken */
+LOAM_API void loam_context_set_abort(loam_context *ctx, loam_abort_fn fn, void *user);
+LOAM_API void loam_context_set_embeddings(loam_context *ctx, bool on);
+
+/* Tokens to compute. Arrays have n_tokens entries; a NULL array means its default. */
+typedef struct loam_batch {
+    int32_t n_tokens;
+    const int32_t *token;             /* ids; exactly one of token and embd is given */
+    const float *embd;                /* [n_tokens][n_embd] */
+    const int32_t *pos;               /* default: each sequence continues after its last position */
+    const int32_t *n_seq_id;          /* sequences of each token; default: 1 */
+    const int32_t *const *seq_id;     /* their ids; default: sequence 0 */
+    const int8_t *logits;             /* nonzero: outputs of this token are wanted; default: of the last one only */
+} loam_batch;
+
+/* Computes the batch and adds it to the cache. All or nothing: whatever is returned but 0, every sequence is as before.
+ *    0  done
+ *    1  the cache has no room for the batch: make it smaller, or remove tokens
+ *    2  the abort callback stopped it
+ *   -1  the batch is invalid; err names the token and field
+ *   -2  out of memory
+ *   -3  the computation failed */
+LOAM_API int loam_decode(loam_context *ctx, const loam_batch *batch, loam_error *err);
+
+/* Logits [n_vocab] of a token of the last batch, by batch index; negative counts back from the last token whose outputs
+ * were wanted (-1 is that one). NULL when that token's outputs were not wanted or nothing was decoded. The memory belongs
+ * to the context and is valid until the next decode. */
+LOAM_API const float *loam_logits(const loam_context *ctx, int32_t i);
+/* The same for output embeddings [n_embd] (after the final norm); NULL also when embeddings are off. */
+LOAM_API const float *loam_embeddings(const loam_context *ctx, int32_t i);
+LOAM_API int32_t loam_n_outputs(const loam_context *ctx);
+
+/* ---- sequences in the cache. Ranges are half-open [p0, p1); negative bounds are open ends. ---- */
+
+/* Removes positions of a sequence; seq -1: of every sequence. False for a sequence id out of range, and, with nothing
+ * changed, where a page that other sequences share would have to be copied and the cache has none left. */
+LOAM_API bool loam_memory_seq_rm(loam_context *ctx, int32_t seq, int32_t p0, int32_t p1);
+/* dst also gets the tokens of src in the range: pages are shared, nothing is copied until one of them changes. */
+LOAM_API loam_status loam_memory_seq_cp(loam_context *ctx, int32_t src, int32_t dst, int32_t p0, int32_t p1, loam_error *err);
+/* Removes every other sequence. */
+LOAM_API bool loam_memory_seq_keep(loam_context *ctx, int32_t seq);
+/* Adds delta to the positions in the range; the keys are turned to their new positions before the next decode. Tokens
+ * whose position becomes negative are removed. UNSUPPORTED where loam_memory_can_shift() is false. */
+LOAM_API loam_status loam_memory_seq_add(loam_context *ctx, int32_t seq, int32_t p0, int32_t p1, int32_t delta, loam_error *err);
+/* Divides the positions in the range by d > 0, rounding down. */
+LOAM_API loam_status loam_memory_seq_div(loam_context *ctx, int32_t seq, int32_t p0, int32_t p1, int32_t d, loam_error *err);
+LOAM_API int32_t loam_memory_seq_pos_min(const loam_context *ctx, int32_t seq); /* -1: empty */
+LOAM_API int32_t loam_memory_seq_pos_max(const loam_context *ctx, int32_t seq); /* -1: empty */
+LOAM_API void loam_memory_clear(loam_context *ctx);
+LOAM_API bool loam_memory_can_shift(const loam_context *ctx);
+
+/* ---- times, in nanoseconds since the last reset ---- */
+typedef struct loam_perf {
+    uint64_t load_ns;              /* of the context: construction */
+    uint64_t prompt_ns, gen_ns;    /* batches of several tokens; of one token */
+    int64_t n_prompt, n_gen;       /* their tokens */
+} loam_perf;
+LOAM_API loam_perf loam_context_perf(const loam_context *ctx);
+LOAM_API void loam_context_perf_reset(loam_context *ctx);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

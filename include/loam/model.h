@@ -1,0 +1,59 @@
+/* loam/model.h - opening a model file. A model is immutable: any number of contexts and threads may share it. */
+#ifndef LOAM_MODEL_H
+#define LOAM_MODEL_H
+
+#include <stdbool.h>
+
+#include "loam/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct loam_model loam_model;
+typedef struct loam_tokenizer loam_tokenizer;
+
+/* Options of loam_model_open. Get them from loam_model_defaults(), then change what you need. */
+typedef struct loam_model_params {
+    size_t struct_size;   /* set by loam_model_defaults() */
+    bool use_mmap;        /* map the file (default true); false reads it into memory: immune to truncation by others */
+    bool use_mlock;       /* ask the system to keep the weights in memory (default false); a refusal is only logged */
+    bool vocab_only;      /* only metadata and tokenizer: no weights are bound (default false) */
+    bool check_tensors;   /* read all weights once and refuse non-finite scales and values (default false) */
+} loam_model_params;
+
+LOAM_API loam_model_params loam_model_defaults(void);
+
+/* Opens a GGUF file (for a split file: its first part). On success *out owns the model; on failure *out is NULL.
+ * params NULL: the defaults. Errors: IO (file), FORMAT (malformed, a missing or misshapen tensor, each by name),
+ * UNSUPPORTED (an architecture or feature that Loam does not have yet, by name), NOMEM. */
+LOAM_API loam_status loam_model_open(loam_model **out, const char *path, const loam_model_params *params, loam_error *err);
+
+/* Frees the model; NULL is fine. No context may be using it. */
+LOAM_API void loam_model_free(loam_model *model);
+
+/* The tokenizer of the model, owned by it; NULL when the file has no vocabulary that text can be turned into
+ * (tokenizer.ggml.model "test" or "none"). */
+LOAM_API const loam_tokenizer *loam_model_tokenizer(const loam_model *model);
+
+/* Facts. Widths in values, sizes in bytes. */
+LOAM_API const char *loam_model_architecture(const loam_model *model);  /* "llama", "qwen3", ... */
+LOAM_API const char *loam_model_description(const loam_model *model);   /* "llama 1.24 B Q4_K_M": for people */
+LOAM_API int32_t loam_model_n_vocab(const loam_model *model);
+LOAM_API int32_t loam_model_n_ctx_train(const loam_model *model);
+LOAM_API int32_t loam_model_n_embd(const loam_model *model);
+LOAM_API int32_t loam_model_n_layer(const loam_model *model);
+LOAM_API int32_t loam_model_n_head(const loam_model *model);
+LOAM_API int32_t loam_model_n_head_kv(const loam_model *model);
+LOAM_API uint64_t loam_model_n_params(const loam_model *model);         /* values of all tensors */
+LOAM_API uint64_t loam_model_bytes(const loam_model *model);            /* bytes of all tensors */
+LOAM_API bool loam_model_is_causal(const loam_model *model);
+
+/* A metadata value of the file as text ("general.name"); false where absent or an array. Writes at most `size` bytes
+ * with terminator; *len (may be NULL) receives the full length. */
+LOAM_API bool loam_model_meta(const loam_model *model, const char *key, char *text, size_t size, size_t *len);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

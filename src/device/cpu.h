@@ -1,0 +1,38 @@
+/* cpu.h - the CPU device: code for every operation of op.def. */
+#ifndef LOAM_DEVICE_CPU_H
+#define LOAM_DEVICE_CPU_H
+
+#include "graph/plan.h"
+
+const device *device_cpu(void);
+
+/* ---- shared by the cpu_*.c files ---- */
+
+#define OP(NAME, least, most, shape, run, ...) void run_##run(const step *s, worker *w);
+#include "graph/op.def"
+#undef OP
+
+static inline int64_t row_values(const value *v) { return v->ne[0] * v->ne[1]; }
+static inline bool row_whole(const value *v) { return v->ne[1] == 1 || v->nb[1] == v->ne[0] * v->nb[0]; }
+
+/* Value c of the row of token t (c counts through the heads). */
+static inline float *row_at(const value *v, const worker *w, int64_t t, int64_t c)
+{
+    char *p = (char *)value_data(v, w) + t * v->nb[2];
+    if (row_whole(v) || v->ne[0] == 0) return (float *)(p + c * 4);
+    return (float *)(p + c / v->ne[0] * v->nb[1] + c % v->ne[0] * 4);
+}
+
+/* The part of the result that this thread makes: tokens [t0, t1), values [c0, c1) of each row. */
+typedef struct part {
+    int64_t t0, t1, c0, c1;
+} part;
+part part_of(const step *s, const worker *w);
+
+static inline int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+size_t cpu_attention_scratch(const attention_params *p);
+size_t cpu_attention_shared(const value *v, int64_t max_pages);
+
+#endif

@@ -1,0 +1,200 @@
+/* cpu_rows.c - operations on rows of floats: look-ups, elementwise arithmetic, norms. */
+#include <math.h>
+#include <string.h>
+
+#include "base/mathd.h"
+#include "device/cpu.h"
+#include "kernels/ref/mathf.h"
+
+/* ---- look-ups ---- */
+
+void run_embed(const step *s, worker *w)
+{
+    const value *v = s->v, *table = v->src[0];
+    const int32_t *ids = value_data(v->src[1], w);
+    const char *rows = value_data(table, w);
+    row_decode_fn decode = w->run->k->decode[table->type];
+    part p = part_of(s, w);
+    for (int64_t t = p.t0; t < p.t1; t++) decode(rows + ids[t] * table->nb[1], row_at(v, w, t, 0), v->ne[0]);
+}
+
+void run_select(const step *s, worker *w)
+{
+    const value *v = s->v;
+    const int32_t *rows = value_data(v->src[1], w);
+    part p = part_of(s, w);
+    for (int64_t t = p.t0; t < p.t1; t++) memcpy(row_at(v, w, t, 0), row_at(v->src[0], w, rows[t], 0), (size_t)row_values(v) * 4);
+}
+
+/* ---- elementwise ---- */
+
+/* Largest stretch from c on in which every operand is one run of memory. */
+static int64_t stretch(const value *x, int64_t c, int64_t end)
+{
+    return !x || row_whole(x) ? end : min64(end, (c / x->ne[0] + 1) * x->ne[0]);
+}
+
+static void apply_binary(const step *s, worker *w, binary_fn f, scale_fn by_token)
+{
+    const value *v = s->v, *a = v->src[0], *b = v->src[1];
+    bool fixed = b->op == OP_WEIGHT, one = row_values(b) == 1 && row_values(a) != 1;
+    part p = part_of(s, w);
+    for (int64_t t = p.t0; t < p.t1; t++)
+        for (int64_t c = p.c0, e; c < p.c1; c = e) {
+            e = stretch(a, c, p.c1);
+            if (!one && !fixed) e = min64(e, stretch(b, c, p.c1));
+            float *y = row_at(v, w, t, c);
+            const float *x = row_at(a, w, t, c);
+            if (one) by_token(y, x, fixed ? *(const float *)value_data(b, w) : *row_at(b, w, t, 0), e - c);
+            else f(y, x, fixed ? (const float *)value_data(b, w) + c : row_at(b, w, t, c), e - c);
+        }
+}
+
+static void add_scalar(float *y, const float *x, float s, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] + s;
+}
+
+void run_add(const step *s, worker *w) { apply_binary(s, w, w->run->k->add, add_scalar); }
+
+void run_mul(const step *s, worker *w) { apply_binary(s, w, w->run->k->mul2, w->run->k->scale); }
+
+typedef void (*unary_fn)(float *y, const float *x, const value *v, const kernels *k, int64_t n);
+
+static void apply_unary(const step *s, worker *w, unary_fn f)
+{
+    const value *v = s->v, *a = v->src[0];
+    part p = part_of(s, w);
+    for (int64_t t = p.t0; t < p.t1; t++)
+        for (int64_t c = p.c0, e; c < p.c1; c = e) {
+            e = stretch(a, c, p.c1);
+            f(row_at(v, w, t, c), row_at(a, w, t, c), v, w->run->k, e - c);
+        }
+}
+
+static void do_scale(float *y, const float *x, const value *v, const kernels *k, int64_t n) { k->scale(y, x, v->p.f.a, n); }
+
+static void do_clamp(float *y, const float *x, const value *v, const kernels *k, int64_t n)
+{
+    (void)k;
+    float lo = v->p.f.a, hi = v->p.f.b;
+    for (int64_t i = 0; i < n; i++) y[i] = x[i] < lo ? lo : x[i] > hi ? hi : x[i];
+}
+
+static void do_softcap(float *y, const float *x, const value *v, const kernels *k, int64_t n) { k->softcap(y, x, v->p.f.a, n); }
+
+void run_scale(const step *s, worker *w) { apply_unary(s, w, do_scale); }
+void run_clamp(const step *s, worker *w) { apply_unary(s, w, do_clamp); }
+void run_softcap(const step *s, worker *w) { apply_unary(s, w, do_softcap); }
+
+/* ---- gates ---- */
+
+/* GPT-OSS: g = min(gate, 7), u = clamp(up, -7, 7): g * sigmoid(1.702 g) * (u + 1). */
+static void gate_oai(float *y, const float *gate, const float *up, int64_t n, const kernels *k)
+{
+    float g[256], u[256];
+    for (int64_t i = 0; i < n; i += 256) {
+        int64_t m = min64(256, n - i);
+        for (int64_t j = 0; j < m; j++) {
+            g[j] = gate[i + j] > 7.0f ? 7.0f : gate[i + j];
+            u[j] = (up[i + j] > 7.0f ? 7.0f : up[i + j] < -7.0f ? -7.0f : up[i + j]) + 1.0f;
+        }
+        k->gelu_quick(y + i, g, u, m);
+    }
+}
+
+/* xIELU with parameters alpha_p, alpha_n, beta, eps (already through softplus; alpha_n includes beta). */
+static void gate_xielu(float *y, const float *x, const float p[4], int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float z = x[i];
+        if (z > 0.0f) {
+            y[i] = p[0] * z * z + p[2] * z;
+        } else {
+            float m = z < p[3] ? z : p[3];
+            /* exp(m) - 1 by its series near 0, where the difference would lose digits */
+            float e = m > -0.01f && m < 0.01f ? m + m * m * (0.5f + m * (1.0f / 6.0f + m * (1.0f / 24.0f))) : math_exp(m) - 1.0f;
+            y[i] = (e - z) * p[1] + p[2] * z;
+        }
+    }
+}
+
+static gate_fn gate_of(const kernels *k, gate_kind kind)
+{
+    switch (kind) {
+    case GATE_SILU: return k->silu;
+    case GATE_GELU: return k->gelu;
+    case GATE_GELU_ERF: return k->gelu_erf;
+    case GATE_GELU_QUICK: return k->gelu_quick;
+    case GATE_RELU: return k->relu;
+    case GATE_RELU2: return k->relu2;
+    case GATE_SIGMOID: return k->sigmoid;
+    default: return NULL;
+    }
+}
+
+void run_gate(const step *s, worker *w)
+{
+    const value *v = s->v, *a = v->src[0], *b = v->src[1];
+    const kernels *k = w->run->k;
+    gate_fn f = gate_of(k, v->p.gate.kind);
+    part p = part_of(s, w);
+    for (int64_t t = p.t0; t < p.t1; t++)
+        for (int64_t c = p.c0, e; c < p.c1; c = e) {
+            e = min64(stretch(a, c, p.c1), stretch(b, c, p.c1));
+            float *y = row_at(v, w, t, c);
+            const float *x = row_at(a, w, t, c), *u = b ? row_at(b, w, t, c) : NULL;
+            if (f) f(y, x, u, e - c);
+            else if (v->p.gate.kind == GATE_OAI) gate_oai(y, x, u, e - c, k);
+            else gate_xielu(y, x, v->p.gate.p, e - c);
+        }
+}
+
+/* ---- norms and joins ---- */
+
+void run_norm(const step *s, worker *w)
+{
+    const value *v = s->v, *x = v->src[0];
+    const kernels *k = w->run->k;
+    norm_fn f = v->p.norm.kind == NORM_RMS ? k->rms_norm : k->layer_norm;
+    int64_t group = v->p.norm.group, row = row_values(v);
+    const float *weights[2] = { 0 };
+    int64_t stride[2] = { 0 };
+    for (int i = 0; i < 2; i++) {
+        const value *u = v->src[i + 1];
+        if (!u) continue;
+        weights[i] = value_data(u, w);
+        stride[i] = u->ne[0] * u->ne[1] == group ? 0 : group;
+    }
+    part p = part_of(s, w);
+    for (int64_t t = p.t0; t < p.t1; t++)
+        for (int64_t i = 0; i < row / group; i++)
+            f(row_at(v, w, t, i * group), row_at(x, w, t, i * group), weights[0] ? weights[0] + i * stride[0] : NULL,
+              weights[1] ? weights[1] + i * stride[1] : NULL, group, v->p.norm.eps);
+}
+
+void run_concat(const step *s, worker *w)
+{
+    const value *v = s->v, *a = v->src[0], *b = v->src[1];
+    part p = part_of(s, w);
+    for (int64_t t = p.t0; t < p.t1; t++)
+        for (int64_t m = 0; m < v->ne[1]; m++) {
+            float *y = row_at(v, w, t, m * v->ne[0]);
+            memcpy(y, row_at(a, w, t, m * a->ne[0]), (size_t)a->ne[0] * 4);
+            memcpy(y + a->ne[0], row_at(b, w, t, b->ne[1] == 1 ? 0 : m * b->ne[0]), (size_t)b->ne[0] * 4);
+        }
+}
+
+/* Factor 1 + t * ln(1 + floor((pos + o) / n)). */
+void run_temperature(const step *s, worker *w)
+{
+    const value *v = s->v, *x = v->src[0];
+    const int32_t *pos = value_data(v->src[1], w);
+    part p = part_of(s, w);
+    for (int64_t t = p.t0; t < p.t1; t++) {
+        double steps = floor(((double)pos[t] + v->p.temp.o) / v->p.temp.n);
+        float f = (float)(1.0 + v->p.temp.t * mathd_ln(1.0 + steps));
+        for (int64_t m = 0; m < v->ne[1]; m++)
+            w->run->k->scale(row_at(v, w, t, m * v->ne[0]), row_at(x, w, t, m * x->ne[0]), f, v->ne[0]);
+    }
+}

@@ -1,0 +1,291 @@
+/* gguf_write.c - streams GGUF files, whole or split; see gguf_write.h.
+ *
+ * The layout is settled when the writer opens: which tensors go into which part, and where. Then metadata is written, and
+ * tensor data follows in order with no more memory than the caller's piece. All parts keep temporary names until the last
+ * one is whole, so that nobody ever opens half a file. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "file/atomic.h"
+#include "file/gguf_build.h"
+#include "file/reader.h"
+
+typedef struct part {
+    size_t first, end; /* tensors [first, end) of the list */
+    atomic_file *file;
+} part;
+
+struct gguf_writer {
+    const gguf_builder *b;
+    const build_tensor **tensors; /* those that are kept, in order */
+    size_t n_tensors;
+    part *parts;
+    size_t n_parts, part_cap, part; /* the one that is being written */
+    char *path;
+    uint32_t alignment;
+    size_t turn;   /* tensor that is being written */
+    uint64_t done; /* of its bytes */
+};
+
+/* ---- layout ---- */
+
+static loam_status find_alignment(gguf_writer *w, loam_error *err)
+{
+    static const char key[] = "general.alignment";
+    w->alignment = 32;
+    uint32_t i = map_get(&w->b->key_index, key, sizeof key - 1);
+    if (i == MAP_NONE || w->b->keys[i].removed) return LOAM_OK;
+    const build_key *k = &w->b->keys[i];
+    if (k->kind == GGUF_U32) w->alignment = le32(k->data);
+    if (k->kind == GGUF_U32 && w->alignment && !(w->alignment & (w->alignment - 1)) && w->alignment <= LIMIT_ALIGNMENT)
+        return LOAM_OK;
+    return fail(err, LOAM_E_ARG, "key '%s' must be a uint32, a power of two up to %u", key, LIMIT_ALIGNMENT);
+}
+
+static uint64_t padding(uint64_t at, uint32_t alignment) { return (0 - at) & (alignment - 1); }
+
+/* Cuts the list of tensors into parts. */
+static loam_status plan_parts(gguf_writer *w, const gguf_write_options *o, loam_error *err)
+{
+    uint64_t most_bytes = o && o->part_bytes ? o->part_bytes : UINT64_MAX;
+    size_t most_tensors = o && o->part_tensors ? o->part_tensors : SIZE_MAX, first = 0;
+    while (first < w->n_tensors || w->n_parts == 0) {
+        uint64_t bytes = 0;
+        size_t end = first;
+        for (; end < w->n_tensors && end - first < most_tensors; end++) {
+            uint64_t next = bytes + w->tensors[end]->bytes + padding(w->tensors[end]->bytes, w->alignment);
+            if (end > first && next > most_bytes) break;
+            bytes = next;
+        }
+        if (!mem_grow(&w->parts, &w->part_cap, w->n_parts + 1, sizeof *w->parts, LIMIT_SPLITS))
+            return fail(err, LOAM_E_NOMEM, "%s: out of memory, or over %u parts", w->path, LIMIT_SPLITS);
+        w->parts[w->n_parts++] = (part){ .first = first, .end = end };
+        first = end;
+    }
+    return LOAM_OK;
+}
+
+static loam_status list_tensors(gguf_writer *w, loam_error *err)
+{
+    w->tensors = mem_alloc_array(w->b->n_tensors, sizeof *w->tensors);
+    if (!w->tensors) return fail_nomem(err, "the list of tensors", w->b->n_tensors * sizeof *w->tensors);
+    uint64_t total = 0;
+    for (size_t i = 0; i < w->b->n_tensors; i++) {
+        const build_tensor *t = &w->b->tensors[i];
+        if (t->removed) continue;
+        w->tensors[w->n_tensors++] = t;
+        if (!add_ok(total, t->bytes, &total) || total > INT64_MAX / 2)
+            return fail(err, LOAM_E_ARG, "%s: tensor '%s' makes the file too large", w->path, t->name);
+    }
+    return LOAM_OK;
+}
+
+/* ---- metadata ---- */
+
+/* Output with a sticky failure and a position, for padding. */
+typedef struct sink {
+    atomic_file *file;
+    uint64_t at;
+    loam_status status;
+    loam_error *err;
+} sink;
+
+static void emit(sink *s, const void *data, uint64_t bytes)
+{
+    if (s->status == LOAM_OK) s->status = atomic_write(s->file, data, (size_t)bytes, s->err);
+    s->at += bytes;
+}
+
+static void emit_u32(sink *s, uint32_t v) { emit(s, &v, 4); }
+static void emit_u64(sink *s, uint64_t v) { emit(s, &v, 8); }
+
+static void emit_text(sink *s, const char *text, uint64_t len)
+{
+    emit_u64(s, len);
+    emit(s, text, len);
+}
+
+static void emit_zeros(sink *s, uint64_t n)
+{
+    static const uint8_t zeros[256];
+    for (; n > sizeof zeros; n -= sizeof zeros) emit(s, zeros, sizeof zeros);
+    emit(s, zeros, n);
+}
+
+static void emit_key(sink *s, const build_key *k)
+{
+    emit_text(s, k->name, k->name_len);
+    emit_u32(s, (uint32_t)k->kind);
+    if (k->kind == GGUF_ARRAY) emit_u32(s, (uint32_t)k->item);
+    if (k->kind == GGUF_ARRAY || k->kind == GGUF_STRING) emit_u64(s, k->count);
+    emit(s, k->data, k->bytes);
+}
+
+static void emit_split_keys(sink *s, const gguf_writer *w)
+{
+    uint16_t no = (uint16_t)w->part, count = (uint16_t)w->n_parts;
+    int32_t tensors = (int32_t)w->n_tensors;
+    emit_key(s, &(build_key){ .name = "split.no", .name_len = 8, .kind = GGUF_U16, .bytes = 2, .data = (void *)&no });
+    emit_key(s, &(build_key){ .name = "split.count", .name_len = 11, .kind = GGUF_U16, .bytes = 2, .data = (void *)&count });
+    emit_key(
+        s, &(build_key){ .name = "split.tensors.count", .name_len = 19, .kind = GGUF_I32, .bytes = 4, .data = (void *)&tensors });
+}
+
+/* Part 0 has all keys; the others only what their own layout needs. */
+static bool in_part(const gguf_writer *w, const build_key *k)
+{
+    if (k->removed) return false;
+    return w->part == 0 || (k->name_len == 17 && memcmp(k->name, "general.alignment", 17) == 0);
+}
+
+static void emit_entry(sink *s, const build_tensor *t, uint64_t offset)
+{
+    emit_text(s, t->name, strlen(t->name));
+    emit_u32(s, (uint32_t)t->n_dims);
+    for (int d = 0; d < t->n_dims; d++) emit_u64(s, (uint64_t)t->ne[d]);
+    emit_u32(s, (uint32_t)t->type);
+    emit_u64(s, offset);
+}
+
+static loam_status emit_metadata(gguf_writer *w, loam_error *err)
+{
+    const part *p = &w->parts[w->part];
+    sink s = { .file = p->file, .err = err };
+    uint64_t n_keys = w->n_parts > 1 ? 3 : 0, offset = 0;
+    for (size_t i = 0; i < w->b->n_keys; i++) n_keys += in_part(w, &w->b->keys[i]);
+    emit(&s, "GGUF", 4);
+    emit_u32(&s, 3);
+    emit_u64(&s, p->end - p->first);
+    emit_u64(&s, n_keys);
+    for (size_t i = 0; i < w->b->n_keys; i++)
+        if (in_part(w, &w->b->keys[i])) emit_key(&s, &w->b->keys[i]);
+    if (w->n_parts > 1) emit_split_keys(&s, w);
+    for (size_t i = p->first; i < p->end; i++) {
+        const build_tensor *t = w->tensors[i];
+        emit_entry(&s, t, offset);
+        offset += t->bytes + padding(t->bytes, w->alignment);
+    }
+    emit_zeros(&s, padding(s.at, w->alignment));
+    return s.status;
+}
+
+/* ---- data ---- */
+
+static loam_status open_part(gguf_writer *w, loam_error *err)
+{
+    if (w->n_parts == 1) {
+        loam_status s = atomic_open(&w->parts[0].file, w->path, err);
+        return s == LOAM_OK ? emit_metadata(w, err) : s;
+    }
+    size_t len = strlen(w->path), room = len + 32;
+    if (len > 5 && strcmp(w->path + len - 5, ".gguf") == 0) len -= 5;
+    char *name = mem_alloc(room);
+    if (!name) return fail_nomem(err, "a file name", room);
+    snprintf(name, room, "%.*s-%05zu-of-%05zu.gguf", (int)len, w->path, w->part + 1, w->n_parts);
+    loam_status s = atomic_open(&w->parts[w->part].file, name, err);
+    mem_free(name);
+    return s == LOAM_OK ? emit_metadata(w, err) : s;
+}
+
+/* Steps over tensors and parts that need no more bytes, so that `turn` is one that does (or none is left). */
+static loam_status advance(gguf_writer *w, loam_error *err)
+{
+    for (;;) {
+        part *p = &w->parts[w->part];
+        while (w->turn < p->end && w->done == w->tensors[w->turn]->bytes) {
+            sink s = { .file = p->file, .err = err };
+            emit_zeros(&s, padding(w->done, w->alignment));
+            if (s.status != LOAM_OK) return s.status;
+            w->turn++;
+            w->done = 0;
+        }
+        if (w->turn < p->end || w->part + 1 == w->n_parts) return LOAM_OK;
+        loam_status s = atomic_finish(p->file, err);
+        if (s != LOAM_OK) return s;
+        w->part++;
+        s = open_part(w, err);
+        if (s != LOAM_OK) return s;
+    }
+}
+
+const char *gguf_writer_turn(const gguf_writer *w) { return w->turn < w->n_tensors ? w->tensors[w->turn]->name : NULL; }
+
+loam_status gguf_writer_put(gguf_writer *w, const void *data, uint64_t bytes, loam_error *err)
+{
+    if (bytes == 0) return LOAM_OK;
+    if (w->turn >= w->n_tensors)
+        return fail(err, LOAM_E_ARG, "%s: %llu bytes after the last tensor", w->path, (unsigned long long)bytes);
+    const build_tensor *t = w->tensors[w->turn];
+    if (bytes > t->bytes - w->done)
+        return fail(err, LOAM_E_ARG, "%s: tensor '%s': %llu bytes given, %llu wanted", w->path, t->name,
+                    (unsigned long long)bytes, (unsigned long long)(t->bytes - w->done));
+    loam_status s = atomic_write(w->parts[w->part].file, data, (size_t)bytes, err);
+    if (s != LOAM_OK) return s;
+    w->done += bytes;
+    return advance(w, err);
+}
+
+/* ---- the writer ---- */
+
+void gguf_writer_cancel(gguf_writer *w)
+{
+    if (!w) return;
+    for (size_t i = 0; i < w->n_parts; i++) atomic_free(w->parts[i].file);
+    mem_free(w->parts);
+    mem_free(w->tensors);
+    mem_free(w->path);
+    mem_free(w);
+}
+
+loam_status gguf_writer_open(gguf_writer **out, const gguf_builder *b, const char *path, const gguf_write_options *options,
+                             loam_error *err)
+{
+    *out = NULL;
+    if (b->error.code != LOAM_OK) {
+        if (err) *err = b->error;
+        return fail_prefix(err, b->error.code, "%s", path);
+    }
+    gguf_writer *w = mem_zalloc(sizeof *w);
+    if (w) w->path = mem_strdup(path, strlen(path));
+    if (!w || !w->path) {
+        gguf_writer_cancel(w);
+        return fail_nomem(err, "a file writer", sizeof *w);
+    }
+    w->b = b;
+    loam_status s = find_alignment(w, err);
+    if (s == LOAM_OK) s = list_tensors(w, err);
+    if (s == LOAM_OK) s = plan_parts(w, options, err);
+    if (s == LOAM_OK) s = open_part(w, err);
+    if (s == LOAM_OK) s = advance(w, err);
+    if (s != LOAM_OK) gguf_writer_cancel(w);
+    else *out = w;
+    return s;
+}
+
+loam_status gguf_writer_close(gguf_writer *w, loam_error *err)
+{
+    loam_status s = LOAM_OK;
+    if (w->turn < w->n_tensors)
+        s = fail(err, LOAM_E_ARG, "%s: tensor '%s' lacks %llu bytes", w->path, w->tensors[w->turn]->name,
+                 (unsigned long long)(w->tensors[w->turn]->bytes - w->done));
+    if (s == LOAM_OK) s = atomic_finish(w->parts[w->part].file, err);
+    for (size_t i = 0; s == LOAM_OK && i < w->n_parts; i++) s = atomic_commit(w->parts[i].file, err);
+    gguf_writer_cancel(w);
+    return s;
+}
+
+loam_status gguf_write(const gguf_builder *b, const char *path, const gguf_write_options *options, loam_error *err)
+{
+    gguf_writer *w;
+    loam_status s = gguf_writer_open(&w, b, path, options, err);
+    if (s != LOAM_OK) return s;
+    while (s == LOAM_OK && w->turn < w->n_tensors) {
+        const build_tensor *t = w->tensors[w->turn];
+        s = t->data ? gguf_writer_put(w, t->data, t->bytes, err)
+                    : fail(err, LOAM_E_ARG, "%s: tensor '%s' has no data", path, t->name);
+    }
+    if (s == LOAM_OK) return gguf_writer_close(w, err);
+    gguf_writer_cancel(w);
+    return s;
+}

@@ -1,0 +1,179 @@
+/* graph.h - a graph of operations on tensors: what a model's recipe is turned into.
+ *
+ * Constructors append a value to the graph and return it. They never fail loudly: the first mistake (wrong shape, missing
+ * input, out of memory) is kept in graph.error, later constructors return NULL and accept NULL, and graph_check() reports
+ * it once at the end. So a recipe reads as a list of formulas.
+ *
+ * Extents. ne[0] is contiguous. Activations are always [width, mid, tokens], mid being heads or experts or 1; below
+ * [width, T] is short for [width, 1, T]. Floats unless said. A row is what one token has: width * mid values; where rows
+ * are asked for, mid is folded in. Weights keep their type and are [in, out] or [in, out, experts or heads].
+ * Nothing here allocates tensor data or runs anything: plan.h does. */
+#ifndef LOAM_GRAPH_GRAPH_H
+#define LOAM_GRAPH_GRAPH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "tensor/dtype.h"
+
+typedef enum op_kind {
+#define OP(NAME, ...) OP_##NAME,
+#include "graph/op.def"
+#undef OP
+    OP_COUNT
+} op_kind;
+
+#define GRAPH_MAX_SRC 3
+
+/* A weight of a model, bound once: data stays where the file is mapped. */
+typedef struct weight {
+    const char *name;      /* in the file, for messages */
+    loam_type type;
+    int64_t ne[4];
+    const void *data;
+    uint64_t row_bytes;    /* of ne[0] values */
+} weight;
+
+typedef enum input_kind {
+    INPUT_TOKENS,          /* I32 [1, T] ids */
+    INPUT_EMBD,            /* F32 [D, T] rows given by the caller in place of ids */
+    INPUT_POS,             /* I32 [1, T] positions */
+    INPUT_OUT_ROWS,        /* I32 [1, n_out] which tokens' outputs are wanted */
+    INPUT_COUNT
+} input_kind;
+
+typedef enum output_kind { OUTPUT_LOGITS, OUTPUT_EMBD, OUTPUT_COUNT } output_kind;
+
+typedef enum gate_kind { GATE_SILU, GATE_GELU, GATE_GELU_ERF, GATE_GELU_QUICK, GATE_RELU, GATE_RELU2, GATE_SIGMOID,
+                         GATE_OAI, GATE_XIELU } gate_kind;
+typedef enum norm_kind { NORM_RMS, NORM_LAYER } norm_kind;
+typedef enum rope_kind { ROPE_NORM, ROPE_NEOX, ROPE_MROPE, ROPE_IMROPE } rope_kind;
+typedef enum window_kind { WINDOW_NONE, WINDOW_STANDARD, WINDOW_CHUNKED, WINDOW_SYMMETRIC } window_kind;
+typedef enum router_kind { ROUTER_SOFTMAX, ROUTER_SIGMOID, ROUTER_TOP_SOFTMAX, ROUTER_SQRT_SOFTPLUS } router_kind;
+/* What the top-k selection looks at. */
+typedef enum select_kind { SELECT_PROBS, SELECT_LOGITS, SELECT_SIGMOID } select_kind;
+
+/* Rotary angles of one kind of block (architectures: base, scaling, YaRN); filled by model/rope.c. */
+typedef struct rope_params {
+    rope_kind kind;
+    int n_rot;                 /* rotated values of a head, even */
+    float base;                /* frequency base */
+    float freq_scale;          /* 1 / scaling factor */
+    float ext_factor;          /* YaRN mix, 0 = off */
+    float ramp_low, ramp_high; /* YaRN ramp in pairs */
+    float magnitude;           /* multiplies cos and sin */
+    int sections[4];           /* M-RoPE */
+} rope_params;
+
+typedef struct attention_params {
+    int layer;
+    int n_head, n_kv_head, k_dim, v_dim;
+    float scale;               /* multiplies q.k (before a soft cap of `softcap`) */
+    float softcap;             /* 0 = off */
+    bool causal;
+    window_kind window;
+    int window_size;
+    float alibi_max_bias;      /* 0 = off */
+} attention_params;
+
+typedef struct route_params {
+    int n_expert, n_used, n_group, n_group_used;
+    router_kind router;
+    select_kind select;
+    bool normalise;            /* divide by max(sum, 6.103515625e-5) */
+    float scale;               /* 1 = none */
+    int divide;                /* chunk experts: selected index is divided by this; 1 = none */
+} route_params;
+
+typedef struct value value;
+struct value {
+    op_kind op;
+    loam_type type;
+    int64_t ne[4];
+    int64_t nb[4];             /* strides in bytes; nb[0] = bytes of one value (block types: of a row in nb[1]) */
+    value *src[GRAPH_MAX_SRC];
+    value *encoded[ACT_NONE];  /* its activation forms, made once and shared by all products */
+    int layer;                 /* block it belongs to, -1 outside */
+    const char *name;          /* static text or the weight's name */
+    union {
+        struct { input_kind input; } in;
+        const weight *w;
+        struct { int64_t offset; } view;                       /* bytes into src[0] */
+        struct { float a, b; } f;                              /* SCALE a; CLAMP a..b; SOFTCAP a */
+        struct { gate_kind kind; float p[4]; } gate;           /* XIELU: alpha_p, alpha_n, beta, eps */
+        struct { norm_kind kind; float eps; int group; } norm; /* group: values normalised together */
+        struct { float t, n, o; } temp;                        /* factor 1 + t * ln(1 + floor((pos + o) / n)) */
+        rope_params rope;                                      /* ROPE_TABLE */
+        struct { int offset; bool neox; } turn;                /* ROPE: first rotated value of each head */
+        struct { act_kind kind; } encode;
+        struct { int layer; } kv;
+        attention_params attn;
+        route_params route;
+    } p;
+    /* set by the planner */
+    int id;                    /* index in graph order */
+    int last_use;              /* step that reads it last */
+    int64_t buffer;            /* offset in the plan's arena, -1 = none */
+    bool replicated;           /* every thread has a copy of its own */
+};
+
+typedef struct graph {
+    value **values;            /* in order of construction: a topological order */
+    int n_values;
+    size_t cap;
+    void *blocks;              /* chain of node blocks */
+    int n_tokens, n_outputs;
+    int layer;                 /* current block, stamped on new values */
+    value *inputs[INPUT_COUNT];
+    value *outputs[OUTPUT_COUNT];
+    loam_error error;          /* first mistake; code LOAM_OK when there is none */
+} graph;
+
+void graph_init(graph *g, int n_tokens, int n_outputs);
+void graph_free(graph *g);
+loam_status graph_check(const graph *g, loam_error *err);
+void graph_fail(graph *g, loam_status code, const char *fmt, ...) LOAM_PRINTF(3, 4);
+
+/* ---- constructors ---- */
+value *g_input(graph *g, input_kind kind, int64_t width);          /* width: D for INPUT_EMBD, else 1; same value every time */
+value *g_weight(graph *g, const weight *w);                        /* w NULL gives NULL (an absent optional weight) */
+/* Part of a row, without copying. Where n1 = x->ne[1] and n0 <= x->ne[0]: values offset.. of each head; otherwise the row is
+ * taken as one run, from value `offset`, cut into n1 pieces of n0. */
+value *g_view(graph *g, value *x, int64_t offset, int64_t n0, int64_t n1);
+value *g_embed(graph *g, const weight *table, value *ids);         /* [D, T] */
+value *g_select(graph *g, value *x, value *rows);                  /* [D, n_out] */
+value *g_add(graph *g, value *a, value *b);                        /* b [width] or as a; b NULL gives a */
+value *g_mul(graph *g, value *a, value *b);                        /* b [width], [1] per token, or as a; b NULL gives a */
+value *g_scale(graph *g, value *x, float s);                       /* s 1 gives x */
+value *g_clamp(graph *g, value *x, float lo, float hi);
+value *g_softcap(graph *g, value *x, float cap);                   /* cap 0 gives x */
+value *g_gate(graph *g, gate_kind kind, value *gate, value *up);   /* f(gate) * up; up NULL: f(gate) */
+value *g_gate_xielu(graph *g, value *x, const float p[4]);
+/* Norm over each run of `group` values of a row (0 = whole row). w: NULL, [group] shared by the runs, or the whole row. */
+value *g_norm(graph *g, norm_kind kind, value *x, const weight *w, const weight *b, float eps, int group);
+value *g_concat(graph *g, value *a, value *b);                     /* along ne[0]; b's ne[1] may be 1 and is repeated */
+value *g_temperature(graph *g, value *x, value *pos, float t, float n, float o);
+value *g_rope_table(graph *g, value *pos, const rope_params *p, const weight *factors); /* [n_rot, T]: cos then sin */
+value *g_rope(graph *g, value *x, value *table, int offset, bool neox);  /* x [K, heads, T] */
+value *g_matmul(graph *g, const weight *w, value *x);              /* [out, T] */
+value *g_matmul_heads(graph *g, const weight *w, value *x);        /* w [in, out, H], x [in, H, T] -> [out, H, T] */
+value *g_kv_write(graph *g, value *k, value *v, int layer);        /* k [k_dim, G, T], v [v_dim, G, T]; gives a token for attention */
+value *g_attention(graph *g, value *q, value *written, const weight *sinks, const attention_params *p); /* [v_dim, H, T] */
+value *g_route(graph *g, value *logits, const weight *bias, const route_params *p); /* routing: I32 [2 * n_used, T] */
+value *g_experts(graph *g, const weight *w, value *x, value *routing); /* w [in, out, E]; x [in, T] or [in, U, T] -> [out, U, T] */
+value *g_expert_add(graph *g, value *y, const weight *b, value *routing);   /* b [out, E] */
+value *g_expert_scale(graph *g, value *y, const weight *s, value *routing); /* s [E] */
+value *g_expert_sum(graph *g, value *y, value *routing);           /* sum over the experts of weight * y (routing NULL: of y), in
+                                                                      rank order: [out, T] */
+value *g_expert_weigh(graph *g, value *x, value *routing);         /* [in, T] -> [in, U, T]: weight * x (sigpost) */
+void g_output(graph *g, output_kind kind, value *v);
+/* Names the value in traces; returns it. `name` must be static text. */
+value *g_name(value *v, const char *name);
+
+/* ---- facts ---- */
+const char *op_name(op_kind op);
+int64_t value_tokens(const value *v);       /* extent of the token axis */
+int64_t value_bytes(const value *v);
+
+#endif

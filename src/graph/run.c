@@ -1,0 +1,48 @@
+/* run.c - executes a plan: every thread walks the steps, all meet at the barriers. Allocates nothing. */
+#include "graph/plan.h"
+
+void *value_data(const value *v, const worker *w)
+{
+    const plan_run *r = w->run;
+    switch (v->op) {
+    case OP_WEIGHT: return (void *)(uintptr_t)v->p.w->data;
+    case OP_INPUT: return (void *)(uintptr_t)r->inputs[v->p.in.input];
+    case OP_VIEW: return (char *)value_data(v->src[0], w) + v->p.view.offset;
+    default: break;
+    }
+    if (v->replicated) return r->arena + v->buffer + (int64_t)w->ith * ((value_bytes(v) + 63) & ~(int64_t)63);
+    return v->buffer >= 0 ? r->arena + v->buffer : r->outputs[-2 - v->buffer];
+}
+
+bool worker_stopped(worker *w)
+{
+    plan_run *r = w->run;
+    if (w->ith == 0 && r->abort && !atomic_load_explicit(&r->stop, memory_order_relaxed) && r->abort(r->abort_user))
+        atomic_store_explicit(&r->stop, 1, memory_order_relaxed);
+    return atomic_load_explicit(&r->stop, memory_order_relaxed) != 0;
+}
+
+void worker_barrier(worker *w)
+{
+    if (w->nth > 1) pool_barrier(w->run->threads, w->ith);
+}
+
+/* An aborted run still passes all barriers, so that no thread is left waiting. */
+static void walk(void *arg, int ith, int nth)
+{
+    plan_run *r = arg;
+    worker w = { .ith = ith, .nth = nth, .run = r, .scratch = r->scratch + (size_t)ith * r->scratch_stride };
+    for (int i = 0; i < r->p->n_steps; i++) {
+        const step *s = &r->p->steps[i];
+        if (s->barrier) worker_barrier(&w);
+        if (s->split == SPLIT_OWN || !worker_stopped(&w)) s->run(s, &w);
+    }
+}
+
+loam_status plan_execute(plan_run *r)
+{
+    atomic_store(&r->stop, 0);
+    loam_status status = pool_run_n(r->threads, r->n_threads, walk, r);
+    if (status != LOAM_OK) return status;
+    return atomic_load(&r->stop) ? LOAM_E_ABORTED : LOAM_OK;
+}

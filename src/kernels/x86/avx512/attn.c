@@ -1,0 +1,12 @@
+/* attn.c - attention with AVX-512: attn_tmpl.h. */
+#include "kernels/x86/vec_avx512.h"
+#include "kernels/x86/attn_tmpl.h"
+#include "kernels/x86/attn_fill.h"
+
+static row_decode_fn decoder(loam_type t) { return kernels_for("avx512")->decode[t]; }
+
+void kernels_avx512_attn(kernels *k)
+{
+    k->attn = attn;
+    k->attn_merge = attn_merge;
+}

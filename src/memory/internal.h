@@ -1,0 +1,71 @@
+/* internal.h - the structures of memory.c and sequences.c. */
+#ifndef LOAM_MEMORY_INTERNAL_H
+#define LOAM_MEMORY_INTERNAL_H
+
+#include "memory/memory.h"
+
+typedef struct mem_page {
+    int32_t owners;          /* sequences that have it in their table; 0: free */
+    int16_t used;            /* slots ever given out: the next token goes here */
+    int16_t count;           /* slots that hold a token */
+    uint64_t twins;          /* slots whose token is also in another page and counted there */
+} mem_page;
+
+typedef struct mem_table {
+    int32_t *pages;
+    int n;
+    size_t cap;
+} mem_table;
+
+/* What a sequence had before the batch. */
+typedef struct mem_undo {
+    bool touched;
+    int n;
+    int32_t last;            /* last page, -1: none */
+    int16_t used;            /* of the last page */
+} mem_undo;
+
+typedef struct mem_group {
+    int window;              /* 0: keeps all */
+    int32_t n_pages;
+    mem_page *pages;
+    int32_t *free_pages;
+    int32_t n_free;
+    int32_t *slot_pos;       /* [n_pages * PAGE_SLOTS] */
+    int32_t *shift;          /* the same: pending turn of the key */
+    bool shifted;
+    mem_table *tables;       /* [n_seq_max] */
+    mem_undo *undo;          /* [n_seq_max] */
+    int64_t n_tokens, n_pending, max_tokens; /* visible; added by the open batch; limit of both */
+    /* the batch */
+    int32_t *slots;
+    size_t n_slots, cap_slots;
+    int32_t *first_slot;     /* [n_batch + 1] */
+    kv_run *runs;            /* [n_batch] */
+} mem_group;
+
+struct memory {
+    mem_group *groups;
+    int n_groups;
+    kv_layer *layers;
+    void *data;              /* reserved address space of all pages */
+    uint64_t bytes;
+    int n_layer, n_seq_max, n_batch;
+    int64_t n_ctx_seq;
+    /* the batch */
+    int n_added;
+    int32_t *lead;           /* [n_batch] first sequence of each token */
+    int32_t *pos;            /* [n_batch] */
+    kv_group *view_groups;
+    kv_view view;
+    bool open;
+};
+
+void mem_drop_page(mem_group *g, int32_t page);                            /* one owner less */
+int32_t mem_take_page(mem_group *g);                                       /* -1: none free */
+void mem_copy_page(memory *m, mem_group *g, int32_t from, int32_t to, int32_t p0, int32_t p1); /* slots with positions in range */
+bool mem_table_push(mem_table *t, int32_t page, int32_t max);
+void mem_clear_slot(mem_group *g, int64_t at);                             /* forgets the token of a slot, if any */
+void mem_trim(mem_group *g, mem_table *t);                                 /* drops empty pages, lowers `used` of the last */
+
+#endif

@@ -1,0 +1,83 @@
+/* memory.h - one memory for all sequences: pages of PAGE_SLOTS tokens, a table of pages for each sequence.
+ *
+ *   group (full attention | one window)          sequence 0: [3][7][1]      page 7: owners 2, 64 tokens
+ *     layers' pages, positions, free pages       sequence 1: [3][7][9]      page 9: owners 1, 12 tokens
+ *
+ * Copying a sequence shares its pages. A token is added to the last page of its sequence; where that page belongs to
+ * others too, it is copied first. A batch is a transaction: begin, add every token, compute, then commit or roll back; a
+ * rolled-back batch leaves every table as it was. Groups differ only in their policy: pages of a limited window are given
+ * back at commit once no later token can see them.
+ *
+ * Positions inside a sequence need not be in order or without gaps: kernels look at the position of every slot. */
+#ifndef LOAM_MEMORY_MEMORY_H
+#define LOAM_MEMORY_MEMORY_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "tensor/pages.h"
+
+typedef struct memory_layer {
+    bool present;
+    int n_kv_head, k_dim, v_dim;
+    int window;              /* standard window in tokens when the cache of this layer is limited to it; 0: keeps all */
+} memory_layer;
+
+typedef struct memory_params {
+    const memory_layer *layers;
+    int n_layer;
+    int64_t n_ctx;           /* tokens of all sequences */
+    int64_t n_ctx_seq;       /* tokens of one sequence */
+    int n_seq_max, n_batch;
+    loam_type k_type, v_type;
+} memory_params;
+
+typedef struct memory memory;
+
+/* Bytes of keys and values; the address space is reserved at once, pages of the system come with first use. */
+loam_status memory_estimate(const memory_params *p, uint64_t *bytes, loam_error *err);
+loam_status memory_new(memory **out, const memory_params *p, loam_error *err);
+void memory_free(memory *m);
+uint64_t memory_bytes(const memory *m);
+int64_t memory_max_pages(const memory *m);     /* of one sequence in one group */
+
+/* ---- a batch ---- */
+
+typedef struct memory_token {
+    int32_t pos;
+    const int32_t *seqs;     /* first id decides what it sees */
+    int n_seqs;
+} memory_token;
+
+loam_status memory_begin(memory *m);
+/* LOAM_E_FULL: no room; LOAM_E_NOMEM. In both cases roll back. */
+loam_status memory_add(memory *m, const memory_token *t);
+void memory_rollback(memory *m);
+void memory_commit(memory *m);
+/* Makes tokens [first, first + n) of the batch visible and describes the step for the kernels; pos: their positions.
+ * Valid until the next call. */
+loam_status memory_view(memory *m, int first, int n, const int32_t *pos, const kv_view **view);
+
+/* ---- sequences; ranges [p0, p1) with 0 <= p0, p1 = INT32_MAX as open end ---- */
+
+/* False, and nothing changed, when a page that others share would have to be copied and none is free. */
+bool memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1);
+loam_status memory_seq_cp(memory *m, int src, int dst, int32_t p0, int32_t p1);
+void memory_seq_keep(memory *m, int seq);
+void memory_clear(memory *m);
+int32_t memory_pos_min(const memory *m, int seq);
+int32_t memory_pos_max(const memory *m, int seq);
+/* Whether a and b hold the same positions at their ends: sequences that one token may join. */
+bool memory_same_ends(const memory *m, int a, int b);
+
+/* Changes positions of a sequence in the range: pos = (pos + add) / div. Shared tokens move for all their owners. */
+void memory_seq_move(memory *m, int seq, int32_t p0, int32_t p1, int32_t add, int32_t div);
+bool memory_has_shifts(const memory *m);
+/* Calls turn for every slot whose key is out of place, once per group, then forgets the shifts. */
+typedef void (*memory_turn_fn)(void *user, int group, int32_t slot, int32_t shift);
+void memory_take_shifts(memory *m, memory_turn_fn turn, void *user);
+
+int memory_n_groups(const memory *m);
+const kv_layer *memory_layers(const memory *m);
+
+#endif

@@ -1,0 +1,42 @@
+/* model.h - a model: hyper-parameters, bound weights and the recipe that turns them into a graph. Immutable after opening. */
+#ifndef LOAM_MODEL_MODEL_H
+#define LOAM_MODEL_MODEL_H
+
+#include "graph/graph.h"
+#include "loam/model.h"
+
+/* What one block keeps in the cache. */
+typedef struct layer_cache {
+    bool present;            /* false: the block has no attention */
+    int n_kv_head, k_dim, v_dim;
+    window_kind window;      /* WINDOW_NONE: sees everything */
+    int window_size;
+} layer_cache;
+
+/* How the context wants the graph. */
+typedef struct build_params {
+    int n_tokens, n_outputs; /* n_outputs rows reach the head; 0: no head at all */
+    bool embd_input;         /* rows of floats instead of token ids */
+    bool want_logits, want_embd;
+    bool causal;             /* model_causal() unless the caller switched it */
+    int64_t n_ctx_seq;       /* tokens of context per sequence: picks long or short rotary factors */
+    /* Overrides of the model's rotary parameters; 0 (ext_factor, attn_factor, betas: negative) means the model's own. */
+    int rope_scaling;        /* -1 model, 0 none, 1 linear, 2 yarn, 3 longrope */
+    float rope_freq_base, rope_freq_scale, yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
+    uint32_t yarn_orig_ctx;
+} build_params;
+
+int model_n_layer(const loam_model *m);
+layer_cache model_layer_cache(const loam_model *m, int layer);
+bool model_causal(const loam_model *m);
+bool model_can_shift(const loam_model *m);  /* keys can be re-rotated to other positions */
+/* 64-bit hash of the architecture, the hyper-parameters and the tensor directory: binds saved states to the model. */
+uint64_t model_fingerprint(const loam_model *m);
+
+/* Positions must be below this: learned positions end. INT32_MAX where they do not. */
+int32_t model_position_limit(const loam_model *m);
+
+/* Appends the whole forward pass to an empty graph. */
+loam_status model_build(const loam_model *m, const build_params *p, graph *g, loam_error *err);
+
+#endif
