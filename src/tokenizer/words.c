@@ -7,16 +7,16 @@
  *   ... |▁the|▁cat|▁and|▁the| ...      cache: "▁the" -> index of its first id in r->ids, number of ids */
 #include "tokenizer/tokenizer.h"
 
-#define CACHE_BYTES 16     /* of a word that is remembered */
+#define CACHE_BYTES 32     /* of a word that is remembered */
 #define CACHE_MIN_TEXT 256 /* bytes of a text that is worth a cache */
 #define CACHE_MIN_LOG2 6
 #define CACHE_MAX_LOG2 14
 
 struct word_slot {
-    uint64_t head, tail; /* the first and last 8 bytes, which overlap; together the whole word */
-    uint32_t first;      /* index of its first id in the output */
+    uint64_t part[CACHE_BYTES / 8]; /* the word, padded with zeros */
+    uint32_t first;                 /* index of its first id in the output */
     uint16_t count;
-    uint16_t len;        /* 0: free */
+    uint16_t len;                   /* 0: free */
 };
 
 /* The slots of the cache: about one for eight bytes of text. Without memory there is no cache. */
@@ -40,21 +40,32 @@ static loam_status encode_word(tok_run *r, const char *s, size_t n)
     return r->t->kind == LOAM_TOKENIZER_UGM ? unigram_word(r, s, n) : merge_word(r, s, n);
 }
 
+/* The slot of a word, with the word packed into *w. */
+static struct word_slot *slot_of(const tok_run *r, const char *s, size_t n, struct word_slot *w)
+{
+    uint64_t hash = n;
+    *w = (struct word_slot){ .first = (uint32_t)r->n, .len = (uint16_t)n };
+    for (size_t i = 0; i < n; i += 8) {
+        w->part[i / 8] = table_pack(s + i, n - i < 8 ? n - i : 8);
+        hash = (hash ^ hash >> 31 ^ w->part[i / 8]) * 0x9E3779B97F4A7C15u;
+    }
+    return &r->words[hash >> r->words_shift];
+}
+
 loam_status words_add(tok_run *r, const char *s, size_t n)
 {
-    if (n == 0) return LOAM_OK;
+    struct word_slot w, *known;
+    loam_status st = LOAM_OK;
+    if (n == 0) return st;
     if (!r->words || n > CACHE_BYTES) return encode_word(r, s, n);
-    uint64_t head = table_pack(s, n < 8 ? n : 8), tail = n > 8 ? table_pack(s + n - 8, 8) : 0;
-    struct word_slot *w = &r->words[((head ^ tail << 1 ^ tail >> 29) + n) * 0x9E3779B97F4A7C15u >> r->words_shift];
-    if (w->len == n && w->head == head && w->tail == tail) {
-        loam_status st = LOAM_OK;
-        for (size_t i = 0; i < w->count && st == LOAM_OK; i++) st = run_push(r, r->ids[w->first + i]);
+    known = slot_of(r, s, n, &w);
+    if (known->len == n && memcmp(known->part, w.part, sizeof w.part) == 0) {
+        for (size_t i = 0; i < known->count && st == LOAM_OK; i++) st = run_push(r, r->ids[known->first + i]);
         return st;
     }
-    size_t first = r->n;
-    loam_status st = encode_word(r, s, n);
-    if (st == LOAM_OK && r->n <= UINT32_MAX)
-        *w = (struct word_slot){ head, tail, (uint32_t)first, (uint16_t)(r->n - first), (uint16_t)n };
+    st = encode_word(r, s, n);
+    w.count = (uint16_t)(r->n - w.first);
+    if (st == LOAM_OK && r->n <= UINT32_MAX) *known = w;
     return st;
 }
 
