@@ -1,16 +1,60 @@
-# Makefile - the front door. `make help` lists the commands.
+# Makefile - the front door to CMake. `make help` lists the commands.
 BUILD ?= build
 JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+CTEST = ctest --output-on-failure -j $(JOBS)
+BUILDER = cmake --build
 
-.PHONY: all test clean help deps
-all: $(BUILD)/build.ninja
-	cmake --build $(BUILD) -j $(JOBS)
+.PHONY: all run test check kern bench lint format install fuzz deps clean help
+all: $(BUILD)/build.ninja ## build/loam, build/libloam.so, build/libloam.a
+	@$(BUILDER) $(BUILD) -j $(JOBS)
 
-$(BUILD)/build.ninja: CMakeLists.txt
-	cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release
+run: all ## build, then write a text with the default model
+	@$(BUILD)/loam run
 
-test: all
-	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+test: all ## build, then all tests
+	@$(CTEST) --test-dir $(BUILD)
 
-clean:
-	rm -rf $(BUILD)
+check: test build-asan/build.ninja build-tsan/build.ninja ## the tests, again under sanitizers (faults, fuzz replay too)
+	$(BUILDER) build-asan -j $(JOBS)
+	$(CTEST) --test-dir build-asan
+	$(BUILDER) build-tsan -j $(JOBS)
+	$(CTEST) --test-dir build-tsan -R "$$(cat tests/threaded)"
+
+kern: all ## kernel tests, then their timings
+	@$(CTEST) --test-dir $(BUILD) -L '^kern$$' -V
+	@$(BUILDER) $(BUILD) -j $(JOBS) --target benches
+	@for b in $(BUILD)/bench_kern*; do if [ -x $$b ]; then echo "== $$b"; $$b || exit 1; fi; done
+
+bench: all ## every program of bench/
+	@$(BUILDER) $(BUILD) -j $(JOBS) --target benches
+	@for b in $(BUILD)/bench_*; do if [ -x $$b ]; then echo "== $$b"; $$b || exit 1; fi; done
+
+lint: deps ## arrows, budgets, banned functions, headers, symbols
+	@tools/lint $(BUILD)
+
+format: ## clang-format on all C files
+	clang-format -i $$(git ls-files '*.c' '*.h' '*.hpp' | grep -v '\.tab\.h$$')
+
+install: all ## PREFIX=/usr/local, DESTDIR is honoured
+	cmake --install $(BUILD) --prefix $(PREFIX)
+
+fuzz: build-fuzz/build.ninja ## each fuzz target for FUZZ_SECONDS=60
+	@$(BUILDER) build-fuzz -j $(JOBS)
+	@scripts/fuzz build-fuzz $(FUZZ_SECONDS)
+
+deps: ## install missing Debian packages
+	@scripts/deps
+
+clean: ## remove all build folders
+	rm -rf $(BUILD) build-asan build-tsan build-debug build-clang build-fuzz
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /make \1|/p' Makefile | column -t -s '|'
+
+# A build folder: build is the release preset, build-NAME the preset NAME.
+$(BUILD)/build.ninja: | deps
+	@cmake --preset release -B $(BUILD) $(CMAKE_FLAGS) >/dev/null
+build-%/build.ninja: | deps
+	@cmake --preset $* $(CMAKE_FLAGS) >/dev/null

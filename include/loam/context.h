@@ -114,7 +114,8 @@ LOAM_API int32_t loam_n_outputs(const loam_context *ctx);
 
 /* ---- sequences in the cache. Ranges are half-open [p0, p1); negative bounds are open ends. ---- */
 
-/* Removes positions of a sequence; seq -1: of every sequence. False for a sequence id out of range. */
+/* Removes positions of a sequence; seq -1: of every sequence. False for a sequence id out of range, and, with nothing
+ * changed, where a page that other sequences share would have to be copied and the cache has none left. */
 LOAM_API bool loam_memory_seq_rm(loam_context *ctx, int32_t seq, int32_t p0, int32_t p1);
 /* dst also gets the tokens of src in the range: pages are shared, nothing is copied until one of them changes. */
 LOAM_API loam_status loam_memory_seq_cp(loam_context *ctx, int32_t src, int32_t dst, int32_t p0, int32_t p1, loam_error *err);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/os.h"
+
 static struct {
     loam_log_fn fn;
     void *user;
@@ -84,7 +86,7 @@ loam_status fail_sys(loam_error *err, int sys, const char *fmt, ...)
     va_end(args);
     char text[96];
     size_t n = strlen(err->message);
-    snprintf(err->message + n, sizeof err->message - n, ": %s", strerror_r(sys, text, sizeof text));
+    snprintf(err->message + n, sizeof err->message - n, ": %s", os_error_text(sys, text, sizeof text));
     return LOAM_E_IO;
 }
 

@@ -5,8 +5,9 @@
 #include <xxhash.h>
 
 #include "base/mem.h"
+#include "base/os.h"
 
-static uint32_t hash_of(const char *key, size_t len) { return (uint32_t)XXH3_64bits(key, len); }
+static uint32_t hash_of(const map *m, const char *key, size_t len) { return (uint32_t)XXH3_64bits_withSeed(key, len, m->seed); }
 
 static map_slot *new_slots(size_t n)
 {
@@ -20,6 +21,7 @@ bool map_init(map *m, size_t expected)
     size_t n = 16;
     while (n < SIZE_MAX / 4 && n < expected * 2) n *= 2;
     m->slots = new_slots(n);
+    m->seed = os_random_u64();
     m->mask = n - 1;
     m->count = 0;
     return m->slots != NULL;
@@ -43,12 +45,13 @@ static map_slot *find(const map *m, const char *key, size_t len, uint32_t hash)
 
 uint32_t map_get(const map *m, const char *key, size_t len)
 {
-    return m->slots ? find(m, key, len, hash_of(key, len))->value : MAP_NONE;
+    return m->slots ? find(m, key, len, hash_of(m, key, len))->value : MAP_NONE;
 }
 
 static bool grow(map *m)
 {
-    map bigger = { .slots = new_slots((m->mask + 1) * 2), .mask = (m->mask + 1) * 2 - 1, .count = m->count };
+    map bigger = { .seed = m->seed, .mask = (m->mask + 1) * 2 - 1, .count = m->count };
+    bigger.slots = new_slots(bigger.mask + 1);
     if (!bigger.slots) return false;
     for (size_t i = 0; i <= m->mask; i++) {
         const map_slot *s = &m->slots[i];
@@ -62,7 +65,7 @@ static bool grow(map *m)
 bool map_put(map *m, const char *key, size_t len, uint32_t value, uint32_t *old)
 {
     if ((m->count + 1) * 2 > m->mask + 1 && !grow(m)) return false;
-    uint32_t hash = hash_of(key, len);
+    uint32_t hash = hash_of(m, key, len);
     map_slot *s = find(m, key, len, hash);
     if (old) *old = s->value;
     if (s->value != MAP_NONE) return true;

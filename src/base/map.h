@@ -18,6 +18,7 @@ typedef struct map_slot {
 
 typedef struct map {
     map_slot *slots;
+    uint64_t seed; /* random: no file can choose names that all fall into one place */
     size_t mask;  /* slots - 1 */
     size_t count; /* used slots */
 } map;

@@ -87,6 +87,12 @@ void os_file_prefetch(const os_file *f, uint64_t offset, uint64_t bytes)
     madvise((void *)(uintptr_t)(f->data + from), (size_t)(offset - from + bytes), MADV_WILLNEED);
 }
 
+bool os_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 loam_status os_replace(const char *from, const char *to, loam_error *err)
 {
     int fd = open(from, O_RDONLY | O_CLOEXEC);
@@ -186,6 +192,8 @@ uint64_t os_random_u64(void)
     if (getrandom(&v, sizeof v, 0) != (ssize_t)sizeof v) v = os_now_ns() * 0x9E3779B97F4A7C15u;
     return v;
 }
+
+const char *os_error_text(int sys, char *text, size_t size) { return strerror_r(sys, text, size); }
 
 /* ---- large memory ---- */
 

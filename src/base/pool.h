@@ -3,9 +3,9 @@
  *   caller (thread 0)   pool_run ──► fn(arg, 0, n) ── barrier ── barrier ──► returns when all have
  *   worker 1 .. n - 1   waits    ──► fn(arg, i, n) ── barrier ── barrier ──► waits
  *
- * A waiting thread spins for some microseconds, then sleeps. Where the process has fewer CPUs than the run has threads
- * (affinity, control-group quota; looked at again every second) nobody spins, so that threads do not steal each other's
- * time. Inside a run rounding and denormals are in the default mode on every thread; the caller's mode comes back at
+ * A waiting thread spins for some microseconds, gives way a few times, then sleeps. Where the process has fewer CPUs than
+ * the run has threads (affinity, control-group quota; looked at again every second) nobody spins, so that threads do not
+ * steal each other's time. Inside a run rounding and denormals are in the default mode on every thread; the caller's mode comes back at
  * the end. A pool may be lent to several users that run in turn; it refuses two runs at the same time. */
 #ifndef LOAM_BASE_POOL_H
 #define LOAM_BASE_POOL_H

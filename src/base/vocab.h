@@ -30,6 +30,8 @@ typedef struct vocab_view {
     uint32_t n_tokens;
     const text_view *merges;   /* [n_merges] or NULL */
     uint32_t n_merges;
+    const int32_t *suppress;   /* [n_suppress] or NULL: tokenizer.ggml.suppress_tokens */
+    uint32_t n_suppress;
     text_view charsmap;        /* tokenizer.ggml.precompiled_charsmap; data NULL where absent */
     bool borrow;
     void *keys;                /* opaque handle for get_int: the metadata of the file */

@@ -19,6 +19,7 @@ part part_of(const step *s, const worker *w)
     const value *v = s->v;
     part p = { 0, v->ne[2], 0, row_values(v) };
     range r;
+    if (s->split == SPLIT_COPY) return p;
     if (s->split == SPLIT_ROWS) {
         r = range_of(p.c1, ROW_UNIT, w->ith, w->nth);
         p.c0 = r.first, p.c1 = r.last;

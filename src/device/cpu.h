@@ -19,7 +19,7 @@ static inline bool row_whole(const value *v) { return v->ne[1] == 1 || v->nb[1] 
 static inline float *row_at(const value *v, const worker *w, int64_t t, int64_t c)
 {
     char *p = (char *)value_data(v, w) + t * v->nb[2];
-    if (row_whole(v)) return (float *)(p + c * 4);
+    if (row_whole(v) || v->ne[0] == 0) return (float *)(p + c * 4);
     return (float *)(p + c / v->ne[0] * v->nb[1] + c % v->ne[0] * 4);
 }
 

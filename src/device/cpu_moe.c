@@ -204,10 +204,11 @@ void run_expert_sum(const step *s, worker *w)
     const value *v = s->v, *y = v->src[0];
     part p = part_of(s, w);
     for (int64_t t = p.t0; t < p.t1; t++) {
-        const float *share = weights_at(v->src[1], w, t);
+        const float *share = v->src[1] ? weights_at(v->src[1], w, t) : NULL;
         float *out = row_at(v, w, t, 0);
-        w->run->k->scale(out, row_at(y, w, t, 0), share[0], v->ne[0]);
-        for (int64_t u = 1; u < y->ne[1]; u++) w->run->k->axpy(out, row_at(y, w, t, u * y->ne[0]), share[u], v->ne[0]);
+        w->run->k->scale(out, row_at(y, w, t, 0), share ? share[0] : 1.0f, v->ne[0]);
+        for (int64_t u = 1; u < y->ne[1]; u++)
+            w->run->k->axpy(out, row_at(y, w, t, u * y->ne[0]), share ? share[u] : 1.0f, v->ne[0]);
     }
 }
 

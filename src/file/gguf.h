@@ -35,17 +35,28 @@ void gguf_close(gguf_file *f); /* NULL is fine */
 const char *gguf_path(const gguf_file *f);
 uint32_t gguf_version(const gguf_file *f);
 uint32_t gguf_alignment(const gguf_file *f);
-uint64_t gguf_file_bytes(const gguf_file *f);             /* of all parts */
-uint32_t gguf_part_count(const gguf_file *f);             /* 1 for a file that is not split */
+uint64_t gguf_file_bytes(const gguf_file *f); /* of all parts */
+uint32_t gguf_part_count(const gguf_file *f); /* 1 for a file that is not split */
 const char *gguf_part_path(const gguf_file *f, uint32_t part);
-bool gguf_lock(const gguf_file *f);                       /* mlock of all parts; false where refused */
+bool gguf_lock(const gguf_file *f); /* mlock of all parts; false where refused */
 
 /* ---- keys ---- */
 
 /* Kinds of values, numbered as in the file. */
 typedef enum gguf_kind {
-    GGUF_U8 = 0, GGUF_I8 = 1, GGUF_U16 = 2, GGUF_I16 = 3, GGUF_U32 = 4, GGUF_I32 = 5, GGUF_F32 = 6, GGUF_BOOL = 7,
-    GGUF_STRING = 8, GGUF_ARRAY = 9, GGUF_U64 = 10, GGUF_I64 = 11, GGUF_F64 = 12
+    GGUF_U8 = 0,
+    GGUF_I8 = 1,
+    GGUF_U16 = 2,
+    GGUF_I16 = 3,
+    GGUF_U32 = 4,
+    GGUF_I32 = 5,
+    GGUF_F32 = 6,
+    GGUF_BOOL = 7,
+    GGUF_STRING = 8,
+    GGUF_ARRAY = 9,
+    GGUF_U64 = 10,
+    GGUF_I64 = 11,
+    GGUF_F64 = 12
 } gguf_kind;
 
 #define GGUF_KIND_LIMIT 13
@@ -67,8 +78,8 @@ typedef struct gguf_key {
 } gguf_key;
 
 uint32_t gguf_key_count(const gguf_file *f);
-const gguf_key *gguf_key_at(const gguf_file *f, uint32_t i);            /* NULL beyond the last */
-const gguf_key *gguf_key_find(const gguf_file *f, const char *name);    /* NULL where absent */
+const gguf_key *gguf_key_at(const gguf_file *f, uint32_t i);         /* NULL beyond the last */
+const gguf_key *gguf_key_find(const gguf_file *f, const char *name); /* NULL where absent */
 
 /* Getters. Where the key is absent, GGUF_OPTIONAL leaves *value as it is (the caller's default) and gives LOAM_OK, and
  * GGUF_REQUIRED fails. A key of the wrong kind, or out of range, always fails; the message names the key and both kinds.
@@ -97,6 +108,8 @@ typedef struct gguf_array {
     uint64_t bytes;
 } gguf_array;
 
+bool gguf_in_class(gguf_kind item, gguf_class cls);
+
 /* The array of that key and class; absent and optional: count 0 and data NULL. */
 loam_status gguf_get_array(const gguf_file *f, const char *key, gguf_want want, gguf_class cls, gguf_array *a, loam_error *err);
 /* Element i < count of an array of the matching class. Integers above INT64_MAX read as INT64_MAX. */
@@ -105,7 +118,8 @@ float gguf_f32_at(const gguf_array *a, uint64_t i);
 bool gguf_bool_at(const gguf_array *a, uint64_t i);
 
 /* A per-block integer: fills values[0..n) from an integer (all the same) or from an array of at least n integers. */
-loam_status gguf_get_per_block(const gguf_file *f, const char *key, gguf_want want, uint32_t *values, uint32_t n, loam_error *err);
+loam_status gguf_get_per_block(const gguf_file *f, const char *key, gguf_want want, uint32_t *values, uint32_t n,
+                               loam_error *err);
 
 /* Walks an array of strings in order. `gguf_strings it = gguf_strings_of(&a); text_view s; while (gguf_next(&it, &s)) ...` */
 typedef struct gguf_strings {
@@ -121,12 +135,12 @@ bool gguf_next(gguf_strings *it, text_view *s);
 typedef struct gguf_tensor {
     char name[LIMIT_NAME_BYTES + 1];
     loam_type type;
-    int n_dims;       /* 1..4, as stored (0 reads as 1) */
+    int n_dims;             /* 1..4, as stored (0 reads as 1) */
     int64_t ne[LIMIT_DIMS]; /* sizes, ne[0] contiguous; 1 beyond n_dims; each >= 0 */
-    const void *data; /* first byte; NULL for a tensor without values */
+    const void *data;       /* first byte; NULL for a tensor without values */
     uint64_t bytes;
-    uint64_t offset;  /* of data in its part */
-    uint64_t at;      /* of its entry in its part */
+    uint64_t offset; /* of data in its part */
+    uint64_t at;     /* of its entry in its part */
     uint32_t part;
 } gguf_tensor;
 

@@ -32,7 +32,8 @@ void gguf_builder_free(gguf_builder *b)
 static build_key *key_slot(gguf_builder *b, const char *name, size_t len, bool copy)
 {
     if (len == 0 || len > LIMIT_KEY_BYTES || memchr(name, 0, len)) {
-        fail(&b->error, LOAM_E_ARG, "key '%s': a key has 1 to %u bytes, none of them zero", gguf_quote(name, len).text, LIMIT_KEY_BYTES);
+        fail(&b->error, LOAM_E_ARG, "key '%s': a key has 1 to %u bytes, none of them zero", gguf_quote(name, len).text,
+             LIMIT_KEY_BYTES);
         return NULL;
     }
     uint32_t i = map_get(&b->key_index, name, len);
@@ -111,10 +112,19 @@ void gguf_set_array(gguf_builder *b, const char *key, gguf_kind item, const void
 void gguf_set_texts(gguf_builder *b, const char *key, const text_view *texts, uint64_t count)
 {
     if (broken(b)) return;
+    if (!texts && count > 0) {
+        fail_nomem(&b->error, key, count * sizeof *texts);
+        return;
+    }
     uint64_t bytes = 0;
     bool ok = count <= LIMIT_ARRAY_ITEMS;
     for (uint64_t i = 0; ok && i < count; i++) ok = texts[i].len <= LIMIT_STRING_BYTES && add_ok(bytes, 8 + texts[i].len, &bytes);
-    uint8_t *data = ok && bytes <= SIZE_MAX ? mem_alloc((size_t)bytes) : NULL, *p = data;
+    if (!ok) {
+        fail(&b->error, LOAM_E_ARG, "key '%s': over %u texts, or one of over %u bytes", key, LIMIT_ARRAY_ITEMS,
+             LIMIT_STRING_BYTES);
+        return;
+    }
+    uint8_t *data = bytes <= SIZE_MAX ? mem_alloc((size_t)bytes) : NULL, *p = data;
     for (uint64_t i = 0; data && i < count; i++) {
         uint64_t len = texts[i].len;
         memcpy(p, &len, 8);
@@ -138,17 +148,9 @@ static void borrow_key(gguf_builder *b, const gguf_key *k)
     to->removed = false;
 }
 
-void gguf_set_key(gguf_builder *b, const gguf_key *k)
+void gguf_set_key(gguf_builder *b, const char *key, const gguf_key *k)
 {
-    char name[256];
-    if (broken(b)) return;
-    if (k->name_len >= sizeof name) {
-        fail(&b->error, LOAM_E_ARG, "key '%s': too long to copy", gguf_quote(k->name, k->name_len).text);
-        return;
-    }
-    memcpy(name, k->name, k->name_len);
-    name[k->name_len] = 0;
-    set_copy(b, name, (build_key){ .kind = k->kind, .item = k->item, .count = k->count, .bytes = k->bytes }, k->data);
+    set_copy(b, key, (build_key){ .kind = k->kind, .item = k->item, .count = k->count, .bytes = k->bytes }, k->data);
 }
 
 bool gguf_remove(gguf_builder *b, const char *key)

@@ -20,7 +20,7 @@ typedef struct build_tensor {
     const char *name;
     char *owned_name; /* NULL where it lies in the source file */
     loam_type type;
-    int n_dims;       /* sizes that are written */
+    int n_dims; /* sizes that are written */
     int64_t ne[LIMIT_DIMS];
     uint64_t bytes;
     const void *data;

@@ -53,7 +53,8 @@ static loam_status wrong_kind(const gguf_file *f, const char *key, const gguf_ke
     if (k->kind == GGUF_ARRAY)
         return fail_at(err, LOAM_E_FORMAT, k->at, "%s: key '%s' is an array of %s; %s is required", f->label, key,
                        gguf_kind_name(k->item), wanted);
-    return fail_at(err, LOAM_E_FORMAT, k->at, "%s: key '%s' is of kind %s; %s is required", f->label, key, gguf_kind_name(k->kind), wanted);
+    return fail_at(err, LOAM_E_FORMAT, k->at, "%s: key '%s' is of kind %s; %s is required", f->label, key,
+                   gguf_kind_name(k->kind), wanted);
 }
 
 static loam_status out_of_range(const gguf_file *f, const gguf_key *k, wide v, gguf_range range, loam_error *err)
@@ -147,7 +148,7 @@ loam_status gguf_get_text(const gguf_file *f, const char *key, gguf_want want, t
 
 /* ---- arrays ---- */
 
-static bool in_class(gguf_kind item, gguf_class cls)
+bool gguf_in_class(gguf_kind item, gguf_class cls)
 {
     switch (cls) {
     case GGUF_INTS: return is_int(item);
@@ -160,12 +161,13 @@ static bool in_class(gguf_kind item, gguf_class cls)
 
 loam_status gguf_get_array(const gguf_file *f, const char *key, gguf_want want, gguf_class cls, gguf_array *a, loam_error *err)
 {
-    static const char *const wanted[] = { "an array of integers", "an array of floats", "an array of bools", "an array of strings" };
+    static const char *const wanted[] = { "an array of integers", "an array of floats", "an array of bools",
+                                          "an array of strings" };
     const gguf_key *k;
     memset(a, 0, sizeof *a);
     loam_status s = find(f, key, want, &k, err);
     if (s != LOAM_OK || !k) return s;
-    if (k->kind != GGUF_ARRAY || !in_class(k->item, cls)) return wrong_kind(f, key, k, wanted[cls], err);
+    if (k->kind != GGUF_ARRAY || !gguf_in_class(k->item, cls)) return wrong_kind(f, key, k, wanted[cls], err);
     *a = (gguf_array){ .item = k->item, .count = k->count, .data = k->data, .bytes = k->bytes };
     return LOAM_OK;
 }

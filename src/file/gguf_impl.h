@@ -8,11 +8,11 @@
 #include "file/gguf.h"
 
 struct gguf_file {
-    os_file file;         /* empty where the bytes are the caller's */
+    os_file file; /* empty where the bytes are the caller's */
     const uint8_t *data;
     uint64_t size;
     char *path;
-    char *label;          /* the path as messages show it: long ones lose their front */
+    char *label; /* the path as messages show it: long ones lose their front */
     uint32_t version, alignment;
     gguf_key *keys;
     uint32_t n_keys;
@@ -20,8 +20,8 @@ struct gguf_file {
     gguf_tensor *tensors; /* of all parts */
     size_t n_tensors, tensor_cap;
     map tensor_index;
-    gguf_file **parts;    /* the other parts of a split file, in order; NULL otherwise */
-    uint32_t n_parts;     /* entries of parts */
+    gguf_file **parts; /* the other parts of a split file, in order; NULL otherwise */
+    uint32_t n_parts;  /* entries of parts */
 };
 
 /* A name from a file, made fit for a message: at most 63 bytes, control bytes and malformed UTF-8 shown as '?'. */

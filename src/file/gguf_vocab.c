@@ -8,10 +8,10 @@
 #include "file/gguf_impl.h"
 #include "file/reader.h"
 
-#define TOKENS "tokenizer.ggml.tokens"
-#define SCORES "tokenizer.ggml.scores"
-#define TYPES "tokenizer.ggml.token_type"
-#define MERGES "tokenizer.ggml.merges"
+#define TOKENS   "tokenizer.ggml.tokens"
+#define SCORES   "tokenizer.ggml.scores"
+#define TYPES    "tokenizer.ggml.token_type"
+#define MERGES   "tokenizer.ggml.merges"
 #define CHARSMAP "tokenizer.ggml.precompiled_charsmap"
 
 static int64_t view_int(void *keys, const char *key)
@@ -35,14 +35,13 @@ typedef struct arrays {
     gguf_array tokens, scores, types, merges, charsmap;
 } arrays;
 
-/* An array of exactly one element kind (or its twin of other sign), as long as the tokens. */
-static loam_status beside_tokens(const gguf_file *f, const char *key, gguf_kind kind, gguf_kind twin, uint64_t n, gguf_array *a,
-                                 loam_error *err)
+/* An array of float32 or int32 (uint32 is taken for it), as long as the tokens. */
+static loam_status beside_tokens(const gguf_file *f, const char *key, gguf_kind kind, uint64_t n, gguf_array *a, loam_error *err)
 {
     loam_status s = gguf_get_array(f, key, GGUF_OPTIONAL, kind == GGUF_F32 ? GGUF_FLOATS : GGUF_INTS, a, err);
     if (s != LOAM_OK || !a->data) return s;
     uint64_t at = gguf_key_find(f, key)->at;
-    if (a->item != kind && a->item != twin)
+    if (a->item != kind && !(kind == GGUF_I32 && a->item == GGUF_U32))
         return fail_at(err, LOAM_E_FORMAT, at, "%s: key '%s' is an array of %s; an array of %s is required", f->label, key,
                        gguf_kind_name(a->item), gguf_kind_name(kind));
     if (a->count != n)
@@ -64,12 +63,13 @@ static loam_status find_arrays(const gguf_file *f, arrays *a, loam_error *err)
 {
     loam_status s = text_array(f, TOKENS, &a->tokens, err);
     if (s == LOAM_OK) s = text_array(f, MERGES, &a->merges, err);
-    if (s == LOAM_OK) s = beside_tokens(f, SCORES, GGUF_F32, GGUF_F32, a->tokens.count, &a->scores, err);
-    if (s == LOAM_OK) s = beside_tokens(f, TYPES, GGUF_I32, GGUF_U32, a->tokens.count, &a->types, err);
+    if (s == LOAM_OK) s = beside_tokens(f, SCORES, GGUF_F32, a->tokens.count, &a->scores, err);
+    if (s == LOAM_OK) s = beside_tokens(f, TYPES, GGUF_I32, a->tokens.count, &a->types, err);
     if (s == LOAM_OK) s = gguf_get_array(f, CHARSMAP, GGUF_OPTIONAL, GGUF_INTS, &a->charsmap, err);
     if (s == LOAM_OK && a->charsmap.data && a->charsmap.item != GGUF_U8 && a->charsmap.item != GGUF_I8)
-        s = fail_at(err, LOAM_E_FORMAT, gguf_key_find(f, CHARSMAP)->at, "%s: key '%s' is an array of %s; an array of uint8 is required",
-                    f->label, CHARSMAP, gguf_kind_name(a->charsmap.item));
+        s = fail_at(err, LOAM_E_FORMAT, gguf_key_find(f, CHARSMAP)->at,
+                    "%s: key '%s' is an array of %s; an array of uint8 is required", f->label, CHARSMAP,
+                    gguf_kind_name(a->charsmap.item));
     return s;
 }
 
@@ -78,8 +78,9 @@ static loam_status fill_texts(const gguf_file *f, const char *key, const gguf_ar
     gguf_strings it = gguf_strings_of(a);
     for (uint64_t i = 0; gguf_next(&it, &out[i]); i++)
         if (out[i].len > LIMIT_TOKEN_BYTES)
-            return fail_at(err, LOAM_E_FORMAT, (uint64_t)((const uint8_t *)out[i].data - f->data), "%s: %s[%llu] has %zu bytes (at most %u)",
-                           f->label, key, (unsigned long long)i, out[i].len, LIMIT_TOKEN_BYTES);
+            return fail_at(err, LOAM_E_FORMAT, (uint64_t)((const uint8_t *)out[i].data - f->data),
+                           "%s: %s[%llu] has %zu bytes (at most %u)", f->label, key, (unsigned long long)i, out[i].len,
+                           LIMIT_TOKEN_BYTES);
     return LOAM_OK;
 }
 

@@ -12,7 +12,7 @@
 #include "file/reader.h"
 
 typedef struct part {
-    size_t first, end;  /* tensors [first, end) of the list */
+    size_t first, end; /* tensors [first, end) of the list */
     atomic_file *file;
 } part;
 
@@ -24,8 +24,8 @@ struct gguf_writer {
     size_t n_parts, part_cap, part; /* the one that is being written */
     char *path;
     uint32_t alignment;
-    size_t turn;                    /* tensor that is being written */
-    uint64_t done;                  /* of its bytes */
+    size_t turn;   /* tensor that is being written */
+    uint64_t done; /* of its bytes */
 };
 
 /* ---- layout ---- */
@@ -38,7 +38,8 @@ static loam_status find_alignment(gguf_writer *w, loam_error *err)
     if (i == MAP_NONE || w->b->keys[i].removed) return LOAM_OK;
     const build_key *k = &w->b->keys[i];
     if (k->kind == GGUF_U32) w->alignment = le32(k->data);
-    if (k->kind == GGUF_U32 && w->alignment && !(w->alignment & (w->alignment - 1)) && w->alignment <= LIMIT_ALIGNMENT) return LOAM_OK;
+    if (k->kind == GGUF_U32 && w->alignment && !(w->alignment & (w->alignment - 1)) && w->alignment <= LIMIT_ALIGNMENT)
+        return LOAM_OK;
     return fail(err, LOAM_E_ARG, "key '%s' must be a uint32, a power of two up to %u", key, LIMIT_ALIGNMENT);
 }
 
@@ -127,7 +128,8 @@ static void emit_split_keys(sink *s, const gguf_writer *w)
     int32_t tensors = (int32_t)w->n_tensors;
     emit_key(s, &(build_key){ .name = "split.no", .name_len = 8, .kind = GGUF_U16, .bytes = 2, .data = (void *)&no });
     emit_key(s, &(build_key){ .name = "split.count", .name_len = 11, .kind = GGUF_U16, .bytes = 2, .data = (void *)&count });
-    emit_key(s, &(build_key){ .name = "split.tensors.count", .name_len = 19, .kind = GGUF_I32, .bytes = 4, .data = (void *)&tensors });
+    emit_key(
+        s, &(build_key){ .name = "split.tensors.count", .name_len = 19, .kind = GGUF_I32, .bytes = 4, .data = (void *)&tensors });
 }
 
 /* Part 0 has all keys; the others only what their own layout needs. */
@@ -212,11 +214,12 @@ const char *gguf_writer_turn(const gguf_writer *w) { return w->turn < w->n_tenso
 loam_status gguf_writer_put(gguf_writer *w, const void *data, uint64_t bytes, loam_error *err)
 {
     if (bytes == 0) return LOAM_OK;
-    if (w->turn >= w->n_tensors) return fail(err, LOAM_E_ARG, "%s: %llu bytes after the last tensor", w->path, (unsigned long long)bytes);
+    if (w->turn >= w->n_tensors)
+        return fail(err, LOAM_E_ARG, "%s: %llu bytes after the last tensor", w->path, (unsigned long long)bytes);
     const build_tensor *t = w->tensors[w->turn];
     if (bytes > t->bytes - w->done)
-        return fail(err, LOAM_E_ARG, "%s: tensor '%s': %llu bytes given, %llu wanted", w->path, t->name, (unsigned long long)bytes,
-                    (unsigned long long)(t->bytes - w->done));
+        return fail(err, LOAM_E_ARG, "%s: tensor '%s': %llu bytes given, %llu wanted", w->path, t->name,
+                    (unsigned long long)bytes, (unsigned long long)(t->bytes - w->done));
     loam_status s = atomic_write(w->parts[w->part].file, data, (size_t)bytes, err);
     if (s != LOAM_OK) return s;
     w->done += bytes;
@@ -235,7 +238,8 @@ void gguf_writer_cancel(gguf_writer *w)
     mem_free(w);
 }
 
-loam_status gguf_writer_open(gguf_writer **out, const gguf_builder *b, const char *path, const gguf_write_options *options, loam_error *err)
+loam_status gguf_writer_open(gguf_writer **out, const gguf_builder *b, const char *path, const gguf_write_options *options,
+                             loam_error *err)
 {
     *out = NULL;
     if (b->error.code != LOAM_OK) {

@@ -16,7 +16,7 @@ typedef struct gguf_writer gguf_writer;
 
 /* ---- what the file will hold ---- */
 
-#define GGUF_TAKE_KEYS 1u
+#define GGUF_TAKE_KEYS    1u
 #define GGUF_TAKE_TENSORS 2u
 
 /* A builder that begins with the keys and/or tensors of `from` (NULL: empty); split.* keys are left out. What is taken is
@@ -35,9 +35,10 @@ void gguf_set_bool(gguf_builder *b, const char *key, bool v);
 void gguf_set_text(gguf_builder *b, const char *key, const char *text, size_t len);
 /* count elements of a kind that is neither string nor array, in the machine's layout. */
 void gguf_set_array(gguf_builder *b, const char *key, gguf_kind item, const void *items, uint64_t count);
+/* texts NULL with a count: the caller had no memory for them, and the builder fails with that. */
 void gguf_set_texts(gguf_builder *b, const char *key, const text_view *texts, uint64_t count);
-/* Copies a key of an opened file as it is. */
-void gguf_set_key(gguf_builder *b, const gguf_key *k);
+/* Copies the value of a key of an opened file. */
+void gguf_set_key(gguf_builder *b, const char *key, const gguf_key *k);
 bool gguf_remove(gguf_builder *b, const char *key); /* false: it was not there */
 
 /* Adds a tensor at the end, or replaces the one of that name in its place. data may be NULL: then the bytes are given to the
@@ -54,7 +55,8 @@ typedef struct gguf_write_options {
 
 /* Writes the metadata to a temporary file beside path. Split parts are named PREFIX-00001-of-0000N.gguf after
  * path without ".gguf"; where one part is enough, path is used as it is. options may be NULL. */
-loam_status gguf_writer_open(gguf_writer **out, const gguf_builder *b, const char *path, const gguf_write_options *options, loam_error *err);
+loam_status gguf_writer_open(gguf_writer **out, const gguf_builder *b, const char *path, const gguf_write_options *options,
+                             loam_error *err);
 /* The next bytes of the tensor whose turn it is, in the builder's order; a tensor may come in many pieces, a piece may not
  * cross its end. */
 loam_status gguf_writer_put(gguf_writer *w, const void *data, uint64_t bytes, loam_error *err);

@@ -64,11 +64,11 @@ static loam_status check_first(const gguf_file *f, const split_keys *k, loam_err
 {
     uint32_t number, count;
     if (!parse_name(f->path, &number, &count))
-        return fail(err, LOAM_E_FORMAT, "%s: part %lld of %lld; to be found, parts are named PREFIX-00001-of-%05lld.gguf", f->label,
-                    (long long)k->no + 1, (long long)k->count, (long long)k->count);
+        return fail(err, LOAM_E_FORMAT, "%s: part %lld of %lld; to be found, parts are named PREFIX-00001-of-%05lld.gguf",
+                    f->label, (long long)k->no + 1, (long long)k->count, (long long)k->count);
     if (number != k->no + 1 || count != k->count)
-        return fail(err, LOAM_E_FORMAT, "%s: named part %u of %u, but its keys split.no and split.count say part %lld of %lld", f->label,
-                    number, count, (long long)k->no + 1, (long long)k->count);
+        return fail(err, LOAM_E_FORMAT, "%s: named part %u of %u, but its keys split.no and split.count say part %lld of %lld",
+                    f->label, number, count, (long long)k->no + 1, (long long)k->count);
     if (k->no == 0) return LOAM_OK;
     char *first = part_name(f->path, 1, count);
     loam_status s = first ? fail(err, LOAM_E_ARG, "%s: part %u of %u; open the first part: %s", f->label, number, count, first)
@@ -112,8 +112,9 @@ static loam_status open_part(gguf_file *f, uint32_t i, const split_keys *first, 
         return fail(err, LOAM_E_FORMAT, "%s: its keys say part %lld of %lld; part %u of %lld is required here", part->label,
                     (long long)k.no + 1, (long long)k.count, i + 1, (long long)first->count);
     if (k.tensors != first->tensors)
-        return fail(err, LOAM_E_FORMAT, "%s: key 'split.tensors.count' is %lld, in the first part %lld: parts of different files?",
-                    part->label, (long long)k.tensors, (long long)first->tensors);
+        return fail(err, LOAM_E_FORMAT,
+                    "%s: key 'split.tensors.count' is %lld, in the first part %lld: parts of different files?", part->label,
+                    (long long)k.tensors, (long long)first->tensors);
     return take_tensors(f, part, i, err);
 }
 
@@ -129,7 +130,7 @@ loam_status gguf_join_parts(gguf_file *f, unsigned flags, loam_error *err)
     for (uint32_t i = 1; s == LOAM_OK && i < (uint32_t)k.count; i++) s = open_part(f, i, &k, flags, err);
     if (s == LOAM_OK) s = gguf_index_tensors(f, err);
     if (s == LOAM_OK && (int64_t)f->n_tensors != k.tensors)
-        s = fail(err, LOAM_E_FORMAT, "%s: key 'split.tensors.count' says %lld tensors, the parts hold %zu", f->label, (long long)k.tensors,
-                 f->n_tensors);
+        s = fail(err, LOAM_E_FORMAT, "%s: key 'split.tensors.count' says %lld tensors, the parts hold %zu", f->label,
+                 (long long)k.tensors, f->n_tensors);
     return s;
 }

@@ -164,7 +164,8 @@ value *g_route(graph *g, value *logits, const weight *bias, const route_params *
 value *g_experts(graph *g, const weight *w, value *x, value *routing); /* w [in, out, E]; x [in, T] or [in, U, T] -> [out, U, T] */
 value *g_expert_add(graph *g, value *y, const weight *b, value *routing);   /* b [out, E] */
 value *g_expert_scale(graph *g, value *y, const weight *s, value *routing); /* s [E] */
-value *g_expert_sum(graph *g, value *y, value *routing);           /* sum over the experts of weight * y, in rank order: [out, T] */
+value *g_expert_sum(graph *g, value *y, value *routing);           /* sum over the experts of weight * y (routing NULL: of y), in
+                                                                      rank order: [out, T] */
 value *g_expert_weigh(graph *g, value *x, value *routing);         /* [in, T] -> [in, U, T]: weight * x (sigpost) */
 void g_output(graph *g, output_kind kind, value *v);
 /* Names the value in traces; returns it. `name` must be static text. */

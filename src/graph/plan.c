@@ -32,7 +32,10 @@ typedef struct signature {
     int64_t extent;
 } signature;
 
-static bool agree(signature a, signature b) { return a.split == b.split && a.split != SPLIT_OWN && a.extent == b.extent; }
+static bool agree(signature a, signature b)
+{
+    return a.split == b.split && a.split != SPLIT_OWN && a.split != SPLIT_COPY && a.extent == b.extent;
+}
 
 /* ---- buffers: a list of free gaps in the arena, in ascending order ---- */
 
@@ -52,6 +55,7 @@ typedef struct planner {
     size_t n_gaps, cap_gaps, n_pending, cap_pending;
     uint64_t end;
     int now;                /* current phase */
+    int n_threads;          /* most threads of a run */
 } planner;
 
 static bool add_gap(planner *pl, gap x)
@@ -95,6 +99,7 @@ static uint64_t take(planner *pl, uint64_t bytes)
     return at;
 }
 
+/* Bytes of one copy of a value. */
 static uint64_t padded(const value *v) { return ((uint64_t)value_bytes(v) + BUFFER_ALIGN - 1) & ~(uint64_t)(BUFFER_ALIGN - 1); }
 
 static bool is_output(const graph *g, const value *v, output_kind *kind)
@@ -111,7 +116,7 @@ static bool is_output(const graph *g, const value *v, output_kind *kind)
 
 static bool has_step(const value *v) { return op_split[v->op] != SPLIT_NONE; }
 
-/* Marks the values that an output needs; only those become steps. */
+/* Marks the values that an output or the cache needs; only those become steps. */
 static void mark_used(graph *g)
 {
     for (int i = 0; i < g->n_values; i++) g->values[i]->last_use = -1;
@@ -119,6 +124,7 @@ static void mark_used(graph *g)
         if (g->outputs[i]) g->outputs[i]->last_use = INT_MAX;
     for (int i = g->n_values - 1; i >= 0; i--) {
         value *v = g->values[i];
+        if (v->op == OP_KV_WRITE && v->last_use < 0) v->last_use = v->id; /* an effect, not only a value */
         if (v->last_use < 0) continue;
         for (int s = 0; s < GRAPH_MAX_SRC; s++)
             if (v->src[s] && v->src[s]->last_use < v->id) v->src[s]->last_use = v->id;
@@ -130,10 +136,26 @@ static void mark_used(graph *g)
     }
 }
 
+/* ---- copies for every thread ----
+ * With few tokens a norm or an encoding takes less time than a meeting of the threads: each thread then makes the whole
+ * result for itself, and its readers need no barrier. */
+
+#define COPIES_TOKENS 2
+
+static bool copied(const planner *pl, const value *v)
+{
+    output_kind kind;
+    if (v->ne[2] > COPIES_TOKENS || (v->op != OP_NORM && v->op != OP_ENCODE) || is_output(pl->g, v, &kind)) return false;
+    return true;
+}
+
+static uint64_t buffer_bytes(const planner *pl, const value *v) { return v->replicated ? padded(v) * (uint64_t)pl->n_threads : padded(v); }
+
 /* ---- barriers ---- */
 
 static signature choose_split(const planner *pl, const value *v)
 {
+    if (v->replicated) return (signature){ SPLIT_COPY, 0 };
     int64_t row = v->ne[0] * v->ne[1];
     signature tokens = { SPLIT_TOKENS, v->ne[2] }, rows = { SPLIT_ROWS, row };
     switch (op_split[v->op]) {
@@ -153,7 +175,7 @@ static signature choose_split(const planner *pl, const value *v)
 static bool may_read(const planner *pl, const value *v, const value *src, signature sig)
 {
     const value *root = pl->roots[src->id];
-    if (!root || pl->phase[root->id] != pl->now) return true;
+    if (!root || pl->phase[root->id] != pl->now || root->replicated) return true;
     if (!agree(pl->wrote[root->id], sig)) return false;
     if (sig.split == SPLIT_ROWS) return op_split[v->op] == SPLIT_ANY && src->op != OP_VIEW;
     return v->op != OP_SELECT;
@@ -192,7 +214,7 @@ static value *reusable(const planner *pl, const value *v, signature sig)
         value *x = v->src[s];
         if (!x || x->op == OP_VIEW || x->op == OP_WEIGHT || x->op == OP_INPUT || x->last_use != v->id) continue;
         value *root = pl->roots[x->id];
-        if (!root || root->buffer < 0 || root->last_use != v->id || value_bytes(x) != value_bytes(v) || x->type != v->type) continue;
+        if (!root || root->buffer < 0 || root->replicated || v->replicated || root->last_use != v->id || value_bytes(x) != value_bytes(v) || x->type != v->type) continue;
         if (s == 1 && (v->op != OP_ADD && v->op != OP_MUL && v->op != OP_GATE)) continue;
         if (pl->read_phase[root->id] == pl->now && !agree(pl->read[root->id], sig)) continue;
         if (v->src[0] && v->src[1] && pl->roots[v->src[0]->id] == pl->roots[v->src[1]->id]) continue;
@@ -217,7 +239,7 @@ static bool place(planner *pl, value *v, signature sig)
         return true;
     }
     pl->roots[v->id] = v;
-    v->buffer = (int64_t)take(pl, padded(v));
+    v->buffer = (int64_t)take(pl, buffer_bytes(pl, v));
     return true;
 }
 
@@ -230,7 +252,7 @@ static bool release(planner *pl, const value *v)
         if (!root || root->buffer < 0 || root->last_use != v->id) continue;
         if (pl->roots[v->id] == root) continue;
         if (!mem_grow(&pl->pending, &pl->cap_pending, pl->n_pending + 1, sizeof *pl->pending, SIZE_MAX / sizeof *pl->pending)) return false;
-        pl->pending[pl->n_pending++] = (gap){ (uint64_t)root->buffer, padded(root) };
+        pl->pending[pl->n_pending++] = (gap){ (uint64_t)root->buffer, buffer_bytes(pl, root) };
         root->last_use = -1; /* once only, also when it is read through two inputs */
     }
     return true;
@@ -241,6 +263,7 @@ static loam_status add_step(planner *pl, value *v, loam_error *err)
     plan *p = pl->p;
     run_fn run = p->dev->kernel(v->op);
     if (!run) return fail(err, LOAM_E_UNSUPPORTED, "device %s cannot run %s (block %d)", p->dev->name, op_name(v->op), v->layer);
+    v->replicated = copied(pl, v);
     signature sig = choose_split(pl, v);
     bool barrier = sig.split == SPLIT_OWN && p->n_steps > 0;
     for (int s = 0; s < GRAPH_MAX_SRC && !barrier; s++) barrier = v->src[s] && !may_read(pl, v, v->src[s], sig);
@@ -284,7 +307,7 @@ static loam_status make_steps(planner *pl, loam_error *err)
     return LOAM_OK;
 }
 
-loam_status plan_new(plan **out, graph *g, const device *dev, loam_error *err)
+loam_status plan_new(plan **out, graph *g, const device *dev, int n_threads, loam_error *err)
 {
     *out = NULL;
     loam_status status = graph_check(g, err);
@@ -296,7 +319,7 @@ loam_status plan_new(plan **out, graph *g, const device *dev, loam_error *err)
     p->g = *g;
     memset(g, 0, sizeof *g);
     p->dev = dev;
-    planner pl = { .g = &p->g, .p = p };
+    planner pl = { .g = &p->g, .p = p, .n_threads = n_threads };
     status = make_steps(&pl, err);
     mem_free(pl.roots);
     mem_free(pl.phase);

@@ -14,7 +14,8 @@
 #include "kernels/kernels.h"
 #include "tensor/pages.h"
 
-typedef enum split_kind { SPLIT_NONE, SPLIT_TOKENS, SPLIT_ROWS, SPLIT_ANY, SPLIT_OWN } split_kind;
+/* COPY: every thread makes the whole result for itself. */
+typedef enum split_kind { SPLIT_NONE, SPLIT_TOKENS, SPLIT_ROWS, SPLIT_ANY, SPLIT_OWN, SPLIT_COPY } split_kind;
 
 typedef struct step step;
 typedef struct worker worker;
@@ -23,7 +24,7 @@ typedef void (*run_fn)(const step *s, worker *w);
 struct step {
     const value *v;
     run_fn run;
-    split_kind split;      /* TOKENS, ROWS or OWN */
+    split_kind split;      /* TOKENS, ROWS, OWN or COPY */
     bool barrier;          /* all threads meet before it */
 };
 
@@ -48,6 +49,7 @@ typedef struct plan_run {
     const plan *p;
     const kernels *k;
     pool *threads;
+    int n_threads;                    /* of this run */
     uint8_t *arena;
     uint8_t *scratch;                 /* scratch_stride bytes for each thread */
     size_t scratch_stride;
@@ -67,8 +69,8 @@ struct worker {
     uint8_t *scratch;
 };
 
-/* Takes over the graph (also on failure). On success *out owns the plan. */
-loam_status plan_new(plan **out, graph *g, const device *dev, loam_error *err);
+/* Takes over the graph (also on failure). On success *out owns the plan, for runs of at most n_threads threads. */
+loam_status plan_new(plan **out, graph *g, const device *dev, int n_threads, loam_error *err);
 void plan_free(plan *p);
 /* Largest scratch of one thread and largest shared space for this plan. */
 void plan_scratch(const plan *p, int n_threads, int64_t max_pages, size_t *scratch, size_t *shared);

@@ -10,6 +10,7 @@ void *value_data(const value *v, const worker *w)
     case OP_VIEW: return (char *)value_data(v->src[0], w) + v->p.view.offset;
     default: break;
     }
+    if (v->replicated) return r->arena + v->buffer + (int64_t)w->ith * ((value_bytes(v) + 63) & ~(int64_t)63);
     return v->buffer >= 0 ? r->arena + v->buffer : r->outputs[-2 - v->buffer];
 }
 
@@ -41,6 +42,7 @@ static void walk(void *arg, int ith, int nth)
 loam_status plan_execute(plan_run *r)
 {
     atomic_store(&r->stop, 0);
-    pool_run(r->threads, walk, r);
+    loam_status status = pool_run_n(r->threads, r->n_threads, walk, r);
+    if (status != LOAM_OK) return status;
     return atomic_load(&r->stop) ? LOAM_E_ABORTED : LOAM_OK;
 }

@@ -226,7 +226,7 @@ bool shape_expert_sum(value *v, char *why, size_t n)
 {
     const value *y = v->src[0];
     if (!is_float(y, "input", why, n)) return false;
-    if (y->ne[1] != used_of(v->src[1])) return no(why, n, "%lld outputs for %lld experts", LL(y->ne[1]), LL(used_of(v->src[1])));
+    if (v->src[1] && y->ne[1] != used_of(v->src[1])) return no(why, n, "%lld outputs for %lld experts", LL(y->ne[1]), LL(used_of(v->src[1])));
     set(v, y->ne[0], 1, y->ne[2]);
     return true;
 }

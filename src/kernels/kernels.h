@@ -5,11 +5,13 @@
  *
  * Written orders. A kernel's result must not depend on how rows and columns are split between calls and threads, nor on
  * how many columns are computed at once:
- *   - products with super-block types (activation A256): a super-block is one exact 32-bit integer for the levels and
- *     one for the minima; then acc = fma(d_w * d_x, (float)levels, acc) and, where the type has minima,
+ *   - products with super-block types (activation A256): a super-block has sub-blocks of 16 or 32 values with an integer
+ *     scale each. A sub-block is one exact integer p; f = fma((float)scale, (float)p, f) over the sub-blocks in the order
+ *     of k, from +0; then acc = fma(d_w * d_x, f, acc) and, where the type has minima, one exact integer of them,
  *     acc = fma(-(dmin_w * d_x), (float)minima, acc); super-blocks in ascending k, acc starts at +0.
  *   - products with 32-value blocks (A32): per block one exact integer, acc = fma(d_w * d_x, (float)sum, acc) and, where
- *     the type has a minimum m, acc = fma(m_w, d_x * (float)sum_x, acc); blocks in ascending k.
+ *     the type has a minimum m, acc = fma(m_w, d_x * (float)sum_x, acc); blocks in ascending k. NVFP4 has a scale for
+ *     each 16 values: two such integers and steps per block of 32.
  *   - F32, F16, BF16 products and every other sum over a row (norms, softmax sums): 16 lanes, lane l takes the elements
  *     k = l mod 16 in ascending order with fused multiply-add, then the fold: halves are added, 16 -> 8 -> 4 -> 2 -> 1
  *     (lane i plus lane i + half).

@@ -60,7 +60,8 @@ loam_status memory_view(memory *m, int first, int n, const int32_t *pos, const k
 
 /* ---- sequences; ranges [p0, p1) with 0 <= p0, p1 = INT32_MAX as open end ---- */
 
-void memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1);
+/* False, and nothing changed, when a page that others share would have to be copied and none is free. */
+bool memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1);
 loam_status memory_seq_cp(memory *m, int src, int dst, int32_t p0, int32_t p1);
 void memory_seq_keep(memory *m, int seq);
 void memory_clear(memory *m);

@@ -22,39 +22,49 @@ static void clear_range(mem_group *g, int32_t page, int32_t p0, int32_t p1)
         if (slots[s] >= p0 && slots[s] < p1) mem_clear_slot(g, (int64_t)page * PAGE_SLOTS + s);
 }
 
-/* A page of which the sequence loses a part while others keep it becomes the sequence's own first. Where no page is free
- * for that, the tokens go for all owners: removing must not fail. */
+/* Pages that removing the range needs: one for each shared page of which the sequence keeps a part. */
+static int separate_pages(mem_group *g, int seq, int32_t p0, int32_t p1)
+{
+    const mem_table *t = &g->tables[seq];
+    int n = 0;
+    for (int i = 0; i < t->n; i++) {
+        int hit = in_range(slots_of(g, t->pages[i]), p0, p1);
+        n += hit > 0 && hit < g->pages[t->pages[i]].count && g->pages[t->pages[i]].owners > 1;
+    }
+    return n;
+}
+
+/* A page of which the sequence loses a part while others keep it becomes the sequence's own first. */
 static void rm_from_group(memory *m, mem_group *g, int seq, int32_t p0, int32_t p1)
 {
     mem_table *t = &g->tables[seq];
+    int n = 0;
     for (int i = 0; i < t->n; i++) {
         int32_t page = t->pages[i];
         int hit = in_range(slots_of(g, page), p0, p1);
-        if (hit == 0) continue;
-        if (g->pages[page].owners > 1) {
-            bool all = hit == g->pages[page].count;
-            int32_t own = all ? -1 : mem_take_page(g);
-            if (all) {
-                mem_drop_page(g, page);
-                memmove(t->pages + i, t->pages + i + 1, (size_t)(t->n - i - 1) * sizeof *t->pages);
-                t->n--;
-                i--;
-                continue;
-            }
-            if (own >= 0) {
-                mem_copy_page(m, g, page, own, 0, INT32_MAX);
-                mem_drop_page(g, page);
-                t->pages[i] = page = own;
-            }
+        if (hit > 0 && hit == g->pages[page].count) {
+            mem_drop_page(g, page);
+            continue;
         }
-        clear_range(g, page, p0, p1);
+        if (hit > 0 && g->pages[page].owners > 1) {
+            int32_t own = mem_take_page(g);
+            mem_copy_page(m, g, page, own, 0, INT32_MAX);
+            mem_drop_page(g, page);
+            page = own;
+        }
+        if (hit > 0) clear_range(g, page, p0, p1);
+        t->pages[n++] = page;
     }
+    t->n = n;
     mem_trim(g, t);
 }
 
-void memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1)
+bool memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1)
 {
+    for (int i = 0; i < m->n_groups; i++)
+        if (separate_pages(&m->groups[i], seq, p0, p1) > m->groups[i].n_free) return false;
     for (int i = 0; i < m->n_groups; i++) rm_from_group(m, &m->groups[i], seq, p0, p1);
+    return true;
 }
 
 static bool table_has(const mem_table *t, int32_t page)

@@ -33,6 +33,9 @@ bool model_can_shift(const loam_model *m);  /* keys can be re-rotated to other p
 /* 64-bit hash of the architecture, the hyper-parameters and the tensor directory: binds saved states to the model. */
 uint64_t model_fingerprint(const loam_model *m);
 
+/* Positions must be below this: learned positions end. INT32_MAX where they do not. */
+int32_t model_position_limit(const loam_model *m);
+
 /* Appends the whole forward pass to an empty graph. */
 loam_status model_build(const loam_model *m, const build_params *p, graph *g, loam_error *err);
 

@@ -17,23 +17,18 @@ static void decode_nibbles(const uint8_t *nibbles, float scale, float *out, int 
     }
 }
 
-/* The nearest level for each value; ties go to the lower nibble, and nibble 8, the second zero, is never chosen. */
+/* The nearest level for each value; a value in the middle goes to the smaller magnitude, and nibble 8, the second zero, is
+ * never written. The middles are exact in binary32. */
 static void encode_nibbles(const float *x, float scale, uint8_t *nibbles, int n)
 {
-    int q[32];
-    float best[32];
-    for (int j = 0; j < n; j++) {
-        q[j] = 0;
-        best[j] = fabsf(0.0f * scale - x[j]);
+    static const float middles[7] = { 0.5f, 1.5f, 2.5f, 3.5f, 5.0f, 7.0f, 10.0f };
+    float level[32] = { 0 };
+    for (int k = 0; k < 7 && scale > 0.0f; k++) {
+        float middle = middles[k] * scale;
+        for (int j = 0; j < n; j++) level[j] += fabsf(x[j]) > middle ? 1.0f : 0.0f;
     }
-    for (int level = 1; level < 16; level++) {
-        float y = (float)e2m1_levels[level] * scale;
-        for (int j = 0; j < n; j++) {
-            float e = fabsf(y - x[j]);
-            q[j] = e < best[j] ? level : q[j];
-            best[j] = e < best[j] ? e : best[j];
-        }
-    }
+    uint8_t q[32];
+    for (int j = 0; j < n; j++) q[j] = (uint8_t)((int)level[j] + (level[j] > 0.0f && x[j] < 0.0f ? 8 : 0));
     for (int j = 0; j < n / 2; j++) nibbles[j] = (uint8_t)(q[j] | q[j + n / 2] << 4);
 }
 

@@ -1,10 +1,7 @@
-/* half.h - the scale formats beside F16 and BF16 (base/half.h): conversion to and from binary32.
+/* half.h - the small floats of blocks: F16 and BF16 from base/half.h, and the scales of one byte, E8M0 (MXFP4) and UE4M3
+ * (NVFP4). Both are decoded halved, because the table of their levels is doubled to be integers.
  *
- *   F16    s eeeee ffffffffff    bias 15                  BF16   the upper half of a binary32
- *   E8M0   eeeeeeee              2^(e - 127)              UE4M3  - eeee fff   bias 7, top bit unused
- *
- * Encoding rounds once, to nearest even, unless a comment says otherwise. All of it is integer or normal-range
- * arithmetic, so the results do not depend on the denormal mode of the thread. */
+ *   E8M0   eeeeeeee      2^(e - 127)            UE4M3   - eeee fff   bias 7, top bit unused, no sign */
 #ifndef LOAM_QUANT_HALF_H
 #define LOAM_QUANT_HALF_H
 

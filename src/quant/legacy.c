@@ -113,16 +113,13 @@ void decode_q8_1(const void *in, float *out, int64_t n)
 
 /* ---- encoders from the extremes ---------------------------------------------------------------------------------- */
 
-/* trunc(t) as a level 0..max; anything else, NaN included, gives an end. */
-static inline uint8_t level_of(float t, int max) { return (uint8_t)(t >= (float)max ? max : t > 0.0f ? (int)t : 0); }
-
 /* The signed maximum goes to the lowest level, so that the scale is negative for a positive one. Returns d. */
 static float levels_signed(const float *x, int half, levels32 *l)
 {
     float d = signed_max(x, 32) / (float)-half;
     float id = inverse_or_zero(d), round_up = (float)half + 0.5f;
     if (id == 0.0f) d = -0.0f;
-    for (int v = 0; v < 32; v++) l->q[v] = level_of(x[v] * id + round_up, 2 * half - 1);
+    for (int v = 0; v < 32; v++) l->q[v] = (uint8_t)to_level(x[v] * id + round_up, 0, 2 * half - 1);
     return d;
 }
 
@@ -135,43 +132,100 @@ static float levels_min(const float *x, int max, levels32 *l, float *m)
         if (x[v] > hi) hi = x[v];
     }
     float d = (hi - lo) / (float)max, id = inverse_or_zero(d);
-    for (int v = 0; v < 32; v++) l->q[v] = level_of((x[v] - lo) * id + 0.5f, max);
+    for (int v = 0; v < 32; v++) l->q[v] = (uint8_t)to_level((x[v] - lo) * id + 0.5f, 0, max);
     *m = lo;
     return d;
 }
 
+/* ---- encoders from a search --------------------------------------------------------------------------------------- */
+
+/* The searches of up to eight blocks at once. */
+typedef struct searched {
+    const float *row, *weights;
+    int64_t n;
+    float squares;          /* mean of x x over the row */
+    int64_t first;          /* value where the blocks in fit begin; -1 before the first */
+    lane_fit fit;
+} searched;
+
+static searched search_start(const float *row, int64_t n, const float *weights)
+{
+    searched s = { .row = row, .weights = weights, .n = n, .first = -1 };
+    if (weights) s.squares = sum_squares(row, n) / (float)n;
+    return s;
+}
+
+/* Levels, scale and minimum of the block at value i; half: symmetric levels -half..half-1, 0: levels 0..max. */
+static void search_block(searched *s, int64_t i, int half, int max, levels32 *l, float *d, float *m)
+{
+    const int64_t span = 32 * SEARCH_LANES;
+    if (s->first < 0 || i >= s->first + span) {
+        lane_group in;
+        int groups = (int)((s->n - i < span ? s->n - i : span) / 32);
+        const min_rule rule = { max, 36, -0.9f, 0.05f, false };
+        lanes_load(&in, s->row + i, 32, groups);
+        lanes_columns(&in, s->weights + i, groups);
+        lanes_scale_weights(&in, s->squares);
+        if (half) search_get()->fit_sym(&in, half, &s->fit);
+        else search_get()->fit_min(&in, &rule, &s->fit);
+        s->first = i;
+    }
+    int lane = (int)((i - s->first) / 32);
+    for (int v = 0; v < 32; v++) l->q[v] = (uint8_t)to_level(s->fit.q[v][lane] + (float)half, 0, 31);
+    *d = s->fit.a[lane];
+    if (!half) *m = s->fit.b[lane];
+}
+
 /* ---- encoders ---------------------------------------------------------------------------------------------------- */
+
+/* Q4_0 and Q5_0: scale and levels of the block at value i. */
+static float block_signed(searched *s, int64_t i, int half, levels32 *l)
+{
+    float d;
+    if (!s->weights) return levels_signed(s->row + i, half, l);
+    search_block(s, i, half, 0, l, &d, NULL);
+    return d;
+}
+
+/* Q4_1 and Q5_1. */
+static float block_min(searched *s, int64_t i, int max, levels32 *l, float *m)
+{
+    float d;
+    if (!s->weights) return levels_min(s->row + i, max, l, m);
+    search_block(s, i, 0, max, l, &d, m);
+    return d;
+}
 
 void encode_q4_0(const float *in, void *out, int64_t n, const float *weights)
 {
-    (void)weights;
+    searched s = search_start(in, n, weights);
     uint8_t *b = out;
     for (int64_t i = 0; i < n; i += 32, b += 18) {
         levels32 l;
-        put_f16(b, levels_signed(in + i, 8, &l));
+        put_f16(b, block_signed(&s, i, 8, &l));
         pack4(&l, b + 2);
     }
 }
 
 void encode_q5_0(const float *in, void *out, int64_t n, const float *weights)
 {
-    (void)weights;
+    searched s = search_start(in, n, weights);
     uint8_t *b = out;
     for (int64_t i = 0; i < n; i += 32, b += 22) {
         levels32 l;
-        put_f16(b, levels_signed(in + i, 16, &l));
+        put_f16(b, block_signed(&s, i, 16, &l));
         pack5(&l, b + 2, b + 6);
     }
 }
 
 void encode_q4_1(const float *in, void *out, int64_t n, const float *weights)
 {
-    (void)weights;
+    searched s = search_start(in, n, weights);
     uint8_t *b = out;
     for (int64_t i = 0; i < n; i += 32, b += 20) {
         levels32 l;
         float m;
-        put_f16(b, levels_min(in + i, 15, &l, &m));
+        put_f16(b, block_min(&s, i, 15, &l, &m));
         put_f16(b + 2, m);
         pack4(&l, b + 4);
     }
@@ -179,12 +233,12 @@ void encode_q4_1(const float *in, void *out, int64_t n, const float *weights)
 
 void encode_q5_1(const float *in, void *out, int64_t n, const float *weights)
 {
-    (void)weights;
+    searched s = search_start(in, n, weights);
     uint8_t *b = out;
     for (int64_t i = 0; i < n; i += 32, b += 24) {
         levels32 l;
         float m;
-        put_f16(b, levels_min(in + i, 31, &l, &m));
+        put_f16(b, block_min(&s, i, 31, &l, &m));
         put_f16(b + 2, m);
         pack5(&l, b + 4, b + 8);
     }
@@ -197,7 +251,7 @@ static float levels8(const float *x, uint8_t *q, int *sum)
     if (id == 0.0f) d = 0.0f;
     *sum = 0;
     for (int v = 0; v < 32; v++) {
-        int level = round_away(x[v] * id);
+        int level = to_level(round_away(x[v] * id), -127, 127);
         q[v] = (uint8_t)level;
         *sum += level;
     }

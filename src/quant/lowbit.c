@@ -50,8 +50,8 @@ void encode_q2_0(const float *in, void *out, int64_t n, const float *weights)
         put_f16(b, id == 0.0f ? 0.0f : d);
         memset(b + 2, 0, 16);
         for (int v = 0; v < 64; v++) {
-            int q = round_away(in[i + v] * id) + 1;
-            b[2 + v / 4] |= (uint8_t)((q < 0 ? 0 : q > 3 ? 3 : q) << 2 * (v % 4));
+            int q = to_level(round_away(in[i + v] * id), -1, 2) + 1;
+            b[2 + v / 4] |= (uint8_t)(q << 2 * (v % 4));
         }
     }
 }

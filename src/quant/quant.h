@@ -33,12 +33,12 @@ extern const quant_codec quant_table[LOAM_TYPE_LIMIT];
 #undef TYPE
 
 /* Builds what the encoder of a type needs beyond constants (the neighbour lists of the grid types; once per process,
- * at most 4 MB in all, kept until the process ends). Must have succeeded before encode_X of such a type is called
+ * some 5 MB for all, kept until the process ends). Must have succeeded before encode_X of such a type is called
  * directly; quant_encode_rows does it. Thread-safe. */
 loam_status quant_prepare(loam_type type, loam_error *err);
 
 /* Encodes shape->rows rows. weights: shape->n column weights for all rows, or NULL. Refused: a row length that is not a
- * multiple of the block, a value that is not finite, a weight that is negative or not finite, missing weights where the
+ * multiple of the block, a value that is not finite, a weight that is negative or above 1e20, missing weights where the
  * type requires them, a value that the type's scale cannot hold. The message names row and column, counted from 0. */
 loam_status quant_encode_rows(const loam_rows *shape, const float *in, const float *weights, void *out, loam_error *err);
 

@@ -1,36 +1,19 @@
 /* rows.c - the table of codecs and the checked conversion of rows, internal and public. */
+#include <float.h>
 #include <math.h>
 
+#include "base/half.h"
 #include "base/mem.h"
+#include "quant/grid.h"
 #include "quant/quant.h"
-
-/* MILESTONE */
-#define encode_q2_k NULL
-#define encode_q3_k NULL
-#define encode_q4_k NULL
-#define encode_q5_k NULL
-#define encode_q6_k NULL
-#define encode_iq2_xxs NULL
-#define encode_iq2_xs NULL
-#define encode_iq2_s NULL
-#define encode_iq3_xxs NULL
-#define encode_iq3_s NULL
-#define encode_iq1_s NULL
-#define encode_iq1_m NULL
-#define encode_iq4_nl NULL
-#define encode_iq4_xs NULL
-loam_status quant_prepare(loam_type type, loam_error *err)
-{
-    if (quant_table[type].encode) return LOAM_OK;
-    return fail(err, LOAM_E_UNSUPPORTED, "%s cannot be encoded yet", dtype_table[type].name);
-}
-/* END */
 
 const quant_codec quant_table[LOAM_TYPE_LIMIT] = {
 #define TYPE(id, NAME, text, n, b, act, need, codec) [id] = { decode_##codec, encode_##codec },
 #include "tensor/dtype.def"
 #undef TYPE
 };
+
+loam_status quant_prepare(loam_type type, loam_error *err) { return grid_prepare(type, err); }
 
 /* Checks a shape; gives the type's facts and the bytes of one row. */
 static loam_status check_shape(const loam_rows *shape, const dtype_info **info, uint64_t *row_bytes, loam_error *err)
@@ -53,17 +36,31 @@ static loam_status check_shape(const loam_rows *shape, const dtype_info **info, 
     return LOAM_OK;
 }
 
-static int64_t first_not_finite(const float *x, int64_t n)
+/* The first value beyond limit (a positive float) or not a number; -1 for none. */
+static int64_t first_beyond(const float *x, int64_t n, float limit)
 {
+    int32_t largest = 0, bound = (int32_t)bits_of_f32(limit); /* magnitudes compare as their bits */
+    for (int64_t i = 0; i < n; i++) {
+        int32_t magnitude = (int32_t)(bits_of_f32(x[i]) & 0x7FFFFFFF);
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    if (largest <= bound) return -1;
     for (int64_t i = 0; i < n; i++)
-        if (!(fabsf(x[i]) <= 3.402823466e38f)) return i;
+        if (!(fabsf(x[i]) <= limit)) return i;
     return -1;
+}
+
+/* The largest magnitude that a type takes at all. No type with a 16-bit scale reaches 1e9 (Q6_K ends at 2.7e8), and up to
+ * there no sum of a search overflows. */
+static float largest_value(loam_type type)
+{
+    return dtype_table[type].values == 1 || type == LOAM_MXFP4 || type == LOAM_NVFP4 || type == LOAM_Q8_K ? FLT_MAX : 1e9f;
 }
 
 static loam_status check_weights(const float *weights, int64_t n, loam_error *err)
 {
     for (int64_t i = 0; i < n; i++)
-        if (!(weights[i] >= 0.0f && weights[i] <= 3.402823466e38f))
+        if (!(weights[i] >= 0.0f && weights[i] <= 1e20f)) /* beyond any mean square of activations; sums stay finite */
             return fail(err, LOAM_E_NUMERIC, "column weights: column %lld is %g", (long long)i, (double)weights[i]);
     return LOAM_OK;
 }
@@ -84,9 +81,10 @@ loam_status quant_encode_rows(const loam_rows *shape, const float *in, const flo
     for (int64_t r = 0; r < shape->rows; r++) {
         const float *x = in + r * n;
         uint8_t *row = (uint8_t *)out + (uint64_t)r * row_bytes;
-        int64_t bad = first_not_finite(x, n);
+        int64_t bad = first_beyond(x, n, largest_value(type));
         if (bad >= 0)
-            return fail(err, LOAM_E_NUMERIC, "row %lld, column %lld is %g", (long long)r, (long long)bad, (double)x[bad]);
+            return fail(err, LOAM_E_NUMERIC, "row %lld, column %lld is %g%s%s", (long long)r, (long long)bad, (double)x[bad],
+                        isfinite(x[bad]) ? ", too large for " : "", isfinite(x[bad]) ? info->name : "");
         quant_table[type].encode(x, row, n, weights);
         bad = quant_bad_block(type, row, n / info->values);
         if (bad >= 0)

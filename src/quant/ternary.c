@@ -45,7 +45,7 @@ void decode_tq2_0(const void *in, float *out, int64_t n)
 static float digits_of(const float *x, uint8_t digit[256])
 {
     float d = abs_max(x, 256), id = inverse_or_zero(d);
-    for (int v = 0; v < 256; v++) digit[v] = (uint8_t)(round_away(x[v] * id) + 1);
+    for (int v = 0; v < 256; v++) digit[v] = (uint8_t)(to_level(round_away(x[v] * id), -1, 1) + 1);
     return id == 0.0f ? 0.0f : d;
 }
 

@@ -80,6 +80,7 @@ static void model_files(void **state) { (void)state; check_folder("models"); }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(arch_files), cmocka_unit_test(tokenizer_files), cmocka_unit_test(model_files) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(arch_files), cmocka_unit_test(tokenizer_files),
+                                        cmocka_unit_test(model_files) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

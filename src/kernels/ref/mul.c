@@ -1,8 +1,7 @@
 /* mul.c - products of quantized weights with 8-bit activations: the reference, in the written orders of kernels.h.
  *
  * Every type goes through its unpacker (mul.h) and one of two sums. A type with a scale for each 16 values inside a
- * piece of 32 takes two steps of 16 for it, ascending. Overflow of the integers is impossible: a super-block is at
- * most 256 * 127 * 127 * 128 < 2^31 in magnitude. */
+ * piece of 32 takes two steps of 16 for it, ascending. */
 #include <math.h>
 
 #include "kernels/act.h"
@@ -16,15 +15,19 @@ static int dot16(const int8_t *a, const int8_t *b)
     return s;
 }
 
-static float step256(const weight256 *w, const act_a256 *x, bool has_min, float acc)
+static float step256(const weight256 *w, const act_a256 *x, const weight_form *form, float acc)
 {
-    int32_t levels = 0, minima = 0;
-    for (int j = 0; j < 16; j++) {
-        levels += w->scale[j] * dot16(w->level + 16 * j, x->q + 16 * j);
-        minima += w->min[j] * x->sum16[j];
+    float levels = 0.0f;
+    int32_t minima = 0;
+    for (int v = 0; v < 256; v += form->sub) {
+        int p = dot16(w->level + v, x->q + v);
+        if (form->sub == 32) p += dot16(w->level + v + 16, x->q + v + 16);
+        levels = fmaf((float)w->scale[v / 16], (float)p, levels);
     }
-    acc = fmaf(w->d * x->d, (float)levels, acc);
-    return has_min ? fmaf(-(w->dmin * x->d), (float)minima, acc) : acc;
+    acc = fmaf(w->d * x->d, levels, acc);
+    if (!form->has_min) return acc;
+    for (int j = 0; j < 16; j++) minima += w->min[j] * x->sum16[j];
+    return fmaf(-(w->dmin * x->d), (float)minima, acc);
 }
 
 static float step32(const weight32 *w, const act_a32 *x, int i, const weight_form *form, float acc)
@@ -52,7 +55,7 @@ static void mul_any(const mul_args *a, loam_type type)
             for (int c = 0; c < a->cols; c++) {
                 const uint8_t *x = (const uint8_t *)a->x + (size_t)c * a->x_stride;
                 float *y = &a->y[(size_t)c * a->y_stride + (size_t)r];
-                if (super) *y = step256(&w256, (const act_a256 *)x + i, form->has_min, *y);
+                if (super) *y = step256(&w256, (const act_a256 *)x + i, form, *y);
                 else *y = step32(&w32, (const act_a32 *)x + i / 8, (int)(i % 8), form, *y);
             }
         }
@@ -61,12 +64,12 @@ static void mul_any(const mul_args *a, loam_type type)
 
 #define PRODUCT32(NAME, suffix, has_min, split) \
     static void mul_##suffix(const mul_args *a) { mul_any(a, LOAM_##NAME); }
-#define PRODUCT256(NAME, suffix, has_min) PRODUCT32(NAME, suffix, has_min, 0)
+#define PRODUCT256(NAME, suffix, has_min, sub) PRODUCT32(NAME, suffix, has_min, 0)
 MUL_TYPES(PRODUCT32, PRODUCT256)
 
 const weight_form weight_forms[LOAM_TYPE_LIMIT] = {
-#define FORM32(NAME, suffix, min, split_) [LOAM_##NAME] = { NULL, unpack_##suffix, min, split_ },
-#define FORM256(NAME, suffix, min) [LOAM_##NAME] = { unpack_##suffix, NULL, min, false },
+#define FORM32(NAME, suffix, min, split_) [LOAM_##NAME] = { NULL, unpack_##suffix, min, 0, split_ },
+#define FORM256(NAME, suffix, min, sub_) [LOAM_##NAME] = { unpack_##suffix, NULL, min, sub_, false },
     MUL_TYPES(FORM32, FORM256)
 };
 
@@ -81,7 +84,7 @@ void kernels_ref_mul(kernels *k)
     k->act_encode[ACT_A32] = act_encode_a32;
     k->act_encode[ACT_A256] = act_encode_a256;
 #define FILL32(NAME, suffix, has_min, split) k->mul[LOAM_##NAME] = mul_##suffix;
-#define FILL256(NAME, suffix, has_min) FILL32(NAME, suffix, has_min, 0)
+#define FILL256(NAME, suffix, has_min, sub) FILL32(NAME, suffix, has_min, 0)
     MUL_TYPES(FILL32, FILL256)
     kernels_ref_mulf(k);
 }

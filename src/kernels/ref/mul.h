@@ -34,7 +34,8 @@ typedef struct weight_form {
     unpack256_fn unpack256;   /* one of the two; both NULL where the type has no integer product */
     unpack32_fn unpack32;
     bool has_min;             /* the type has minima: dmin or m may be other than 0 */
-    bool split;               /* the two scales of a piece of 32 differ: two sums and two steps, 16 values each */
+    int sub;                  /* A256: values of a sub-block, 16 or 32; then both scales of 32 values are the same */
+    bool split;               /* A32: the two scales of a piece of 32 differ: two sums and two steps, 16 values each */
 } weight_form;
 
 #define MUL_SCRATCH (768u << 10)

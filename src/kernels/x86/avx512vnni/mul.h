@@ -27,10 +27,11 @@
 #define INLINE static inline __attribute__((always_inline))
 
 enum {
-    CHUNK = 2048,          /* values of k that are unpacked at a time */
-    PANELS = 8,            /* panels of 16 rows that share one pass over the activations */
-    FEW = 4,               /* up to this many columns are multiplied without a panel */
-    TILE = 8               /* columns of one pass of the core */
+    PANELS = 6, CHUNK = 2048,          /* panels and values of k that are unpacked before they are multiplied */
+    SMALL = 4, SMALL_CHUNK = 2048,     /* up to SMALL columns: TILE_PANELS panels and less of k */
+    FEW = 8,                           /* up to this many columns are multiplied without panels */
+    TILE_PANELS = 3, TILE_COLUMNS = 4,  /* of one pass of the core */
+    COLUMNS = 32           /* columns that are multiplied with TILE_PANELS panels before the next ones */
 };
 
 /* Work of a "few" kernel: 16 rows, cols <= FEW. */
@@ -54,7 +55,7 @@ typedef struct panel32 {
 } panel32;
 
 typedef struct head256 {
-    int32_t scale[16][16];       /* [sub-block][row]; sub-blocks of 32 values use the first 8 */
+    float scale[16][16];         /* [sub-block][row]; sub-blocks of 32 values use the first 8 */
     int32_t min[8][16];          /* minima of sub-blocks 2j and 2j + 1 as two 16-bit halves */
     float d[16], dmin[16];
 } head256;
@@ -66,15 +67,15 @@ typedef struct panel256 {
 
 typedef void (*panel_fn)(const uint8_t *w, size_t stride, int64_t pieces, void *panel);
 
-/* Work of the core: one panel, up to TILE columns. */
+/* Work of the core: up to TILE_PANELS panels, one behind the other, and TILE_COLUMNS columns. */
 typedef struct tile {
     const void *panel;
     const uint8_t *x;
     size_t x_stride;
-    int64_t pieces;
+    int64_t pieces;              /* of each panel */
     float *y;
     size_t y_stride;
-    __mmask16 rows;
+    __mmask16 last_rows;         /* rows of the last panel that exist */
     bool resume;
 } tile;
 typedef void (*core_fn)(const tile *t);
@@ -83,13 +84,15 @@ typedef void (*core_fn)(const tile *t);
 typedef struct vnni_type {
     few_fn few[FEW];             /* by columns - 1; NULL: panels only */
     panel_fn panel;
-    const core_fn *core;         /* [TILE] by columns - 1 */
+    const core_fn (*core)[TILE_COLUMNS];   /* [TILE_PANELS] by panels - 1, columns - 1 */
     int values, bytes;           /* of a block in memory */
     bool super;
 } vnni_type;
 
-extern const core_fn core32_plain[TILE], core32_min[TILE], core32_split[TILE];
-extern const core_fn core256_wide_min[TILE], core256_wide_offset[TILE], core256_narrow_min[TILE], core256_narrow_offset[TILE];
+extern const core_fn core32_plain[TILE_PANELS][TILE_COLUMNS], core32_min[TILE_PANELS][TILE_COLUMNS],
+    core32_split[TILE_PANELS][TILE_COLUMNS], core256_wide_min[TILE_PANELS][TILE_COLUMNS],
+    core256_wide_offset[TILE_PANELS][TILE_COLUMNS], core256_narrow_min[TILE_PANELS][TILE_COLUMNS],
+    core256_narrow_offset[TILE_PANELS][TILE_COLUMNS];
 
 void vnni_mul(const mul_args *a, const vnni_type *t);
 

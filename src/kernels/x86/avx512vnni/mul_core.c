@@ -1,92 +1,134 @@
-/* mul_core.c - the integer GEMM: one panel of 16 rows times up to TILE columns, in the written orders of kernels.h. */
+/* mul_core.c - the integer GEMM: up to 3 panels of 16 rows times up to 4 columns, in the written orders of kernels.h.
+ *
+ * Each activation dword is loaded once for 3 panels and each weight register once for 4 columns: 7 loads for 12 products.
+ * 12 sums in flight hide the latency of vpdpbusd. */
 #include "kernels/x86/avx512vnni/mul_few.h"
 
-/* Panel bytes have offset 128, or none where the type has minima. */
-INLINE void core32(const tile *t, bool has_min, bool split, int n)
+INLINE const uint8_t *column(const tile *t, int c) { return t->x + (size_t)c * t->x_stride; }
+INLINE float *y_at(const tile *t, int p, int c) { return t->y + (size_t)c * t->y_stride + 16 * p; }
+INLINE __mmask16 rows_of(const tile *t, int p, int panels) { return p + 1 < panels ? 0xFFFF : t->last_rows; }
+
+#define EACH_PANEL _Pragma("GCC unroll 3") for (int p = 0; p < panels; p++)
+#define EACH_COLUMN _Pragma("GCC unroll 4") for (int c = 0; c < cols; c++)
+
+/* sums[p][c] += 4 * width values from byte `at` of the group of the columns and from w of the panels on. */
+INLINE void multiply(const tile *t, const uint8_t *const w[TILE_PANELS], size_t at, int width, int panels, int cols,
+                     __m512i sums[TILE_PANELS][TILE_COLUMNS])
 {
-    __m512 acc[TILE];
-#pragma GCC unroll 12
-    for (int c = 0; c < n; c++) acc[c] = y_start(t->y + (size_t)c * t->y_stride, t->rows, t->resume);
-    const panel32 *w = t->panel;
-    for (int64_t b = 0; b < t->pieces; b++, w++) {
-        const uint8_t *group = t->x + (size_t)(b / 8) * sizeof(act_a32);
-        const int i = (int)(b % 8);
-        const __m512 d = _mm512_load_ps(w->d), m = _mm512_load_ps(w->m);
-#pragma GCC unroll 2
-        for (int half = 0; half < (split ? 2 : 1); half++) {
-            __m512i p[TILE];
-            const int width = split ? 4 : 8;
-#pragma GCC unroll 12
-            for (int c = 0; c < n; c++) {
-                const act_a32 *x = (const act_a32 *)(group + (size_t)c * t->x_stride);
-                p[c] = has_min ? _mm512_setzero_si512() : broadcast(split ? &x->init16[2 * i + half] : &x->init32[i]);
-            }
 #pragma GCC unroll 8
-            for (int j = 0; j < width; j++) {
-                const __m512i q = _mm512_load_si512(w->q + 64 * (width * half + j));
-#pragma GCC unroll 12
-                for (int c = 0; c < n; c++)
-                    p[c] = _mm512_dpbusd_epi32(p[c], q,
-                        broadcast(group + (size_t)c * t->x_stride + 32 * i + 4 * (width * half + j)));
-            }
-#pragma GCC unroll 12
-            for (int c = 0; c < n; c++) {
-                const act_a32 *x = (const act_a32 *)(group + (size_t)c * t->x_stride);
-                const __m512 scale = _mm512_mul_ps(half ? m : d, _mm512_set1_ps(x->d[i]));
-                acc[c] = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(p[c]), acc[c]);
-                if (has_min) acc[c] = _mm512_fmadd_ps(m, _mm512_set1_ps(x->ds[i]), acc[c]);
-            }
+    for (int i = 0; i < width; i++) {
+        __m512i q[TILE_PANELS];
+        EACH_PANEL q[p] = _mm512_load_si512(w[p] + 64 * i);
+        EACH_COLUMN {
+            const __m512i x = broadcast(column(t, c) + at + 4 * i);
+            EACH_PANEL sums[p][c] = _mm512_dpbusd_epi32(sums[p][c], q[p], x);
         }
     }
-#pragma GCC unroll 12
-    for (int c = 0; c < n; c++) _mm512_mask_storeu_ps(t->y + (size_t)c * t->y_stride, t->rows, acc[c]);
+}
+
+typedef struct sums32 {
+    __m512 acc[TILE_PANELS][TILE_COLUMNS];
+} sums32;
+
+/* One step of block i of the group: half -1 is all of its 32 values; 0 and 1 are 16 of a split type. */
+INLINE void step32(const tile *t, const panel32 *w, size_t group, size_t i, int half, bool has_min, int panels, int cols,
+                   sums32 *s)
+{
+    const size_t next = (size_t)t->pieces;   /* from one panel to the next */
+    const int width = half < 0 ? 8 : 4, from = half > 0 ? 4 : 0;
+    __m512i sums[TILE_PANELS][TILE_COLUMNS];
+    __m512 d[TILE_PANELS], m[TILE_PANELS];
+    const uint8_t *q[TILE_PANELS];
+    EACH_PANEL q[p] = w[(size_t)p * next].q + 64 * from;
+    EACH_COLUMN {
+        const act_a32 *x = (const act_a32 *)(column(t, c) + group);
+        const __m512i first = has_min ? _mm512_setzero_si512() : broadcast(half < 0 ? &x->init32[i] : &x->init16[2 * i + (size_t)half]);
+        EACH_PANEL sums[p][c] = first;
+    }
+    multiply(t, q, group + 32 * i + (size_t)(4 * from), width, panels, cols, sums);
+    EACH_PANEL d[p] = _mm512_load_ps(half > 0 ? w[(size_t)p * next].m : w[(size_t)p * next].d);
+    EACH_PANEL m[p] = has_min ? _mm512_load_ps(w[(size_t)p * next].m) : d[p];
+    EACH_COLUMN {
+        const act_a32 *x = (const act_a32 *)(column(t, c) + group);
+        const __m512 dx = _mm512_set1_ps(x->d[i]);
+        EACH_PANEL s->acc[p][c] = _mm512_fmadd_ps(_mm512_mul_ps(d[p], dx), _mm512_cvtepi32_ps(sums[p][c]), s->acc[p][c]);
+        if (!has_min) continue;
+        const __m512 ds = _mm512_set1_ps(x->ds[i]);
+        EACH_PANEL s->acc[p][c] = _mm512_fmadd_ps(m[p], ds, s->acc[p][c]);
+    }
+}
+
+/* Panel bytes have offset 128, or none where the type has minima. */
+INLINE void core32(const tile *t, bool has_min, bool split, int panels, int cols)
+{
+    sums32 s;
+    EACH_PANEL EACH_COLUMN s.acc[p][c] = y_start(y_at(t, p, c), rows_of(t, p, panels), t->resume);
+    const panel32 *w = t->panel;
+    for (int64_t b = 0; b < t->pieces; b++, w++) {
+        const size_t group = (size_t)(b / 8) * sizeof(act_a32), i = (size_t)(b % 8);
+        if (split) {
+            step32(t, w, group, i, 0, has_min, panels, cols, &s);
+            step32(t, w, group, i, 1, has_min, panels, cols, &s);
+        } else step32(t, w, group, i, -1, has_min, panels, cols, &s);
+    }
+    EACH_PANEL EACH_COLUMN _mm512_mask_storeu_ps(y_at(t, p, c), rows_of(t, p, panels), s.acc[p][c]);
 }
 
 /* The float sums stay in memory: the registers hold the integers. */
-INLINE void core256(const tile *t, bool narrow, bool offset, bool has_min, int n)
+INLINE void core256(const tile *t, bool narrow, bool offset, bool has_min, int panels, int cols)
 {
     const traits k = { .narrow = narrow, .offset = offset, .has_min = has_min };
-    _Alignas(64) float acc[TILE][16];
-    for (int c = 0; c < n; c++) _mm512_store_ps(acc[c], y_start(t->y + (size_t)c * t->y_stride, t->rows, t->resume));
+    const int subs = narrow ? 16 : 8, width = narrow ? 4 : 8;
+    _Alignas(64) float acc[TILE_PANELS][TILE_COLUMNS][16];
+    EACH_PANEL EACH_COLUMN _mm512_store_ps(acc[p][c], y_start(y_at(t, p, c), rows_of(t, p, panels), t->resume));
     const panel256 *w = t->panel;
-    const uint8_t *group = t->x;
+    const size_t next = (size_t)t->pieces;
+    size_t group = 0;
     for (int64_t b = 0; b < t->pieces; b++, w++, group += sizeof(act_a256)) {
-        const int subs = narrow ? 16 : 8, width = narrow ? 4 : 8;
-        __m512i sum[TILE];
-#pragma GCC unroll 12
-        for (int c = 0; c < n; c++) sum[c] = _mm512_setzero_si512();
+        __m512 total[TILE_PANELS][TILE_COLUMNS];
+        EACH_PANEL EACH_COLUMN total[p][c] = _mm512_setzero_ps();
+#pragma GCC unroll 1
         for (int j = 0; j < subs; j++) {
-            __m512i p[TILE];
-#pragma GCC unroll 12
-            for (int c = 0; c < n; c++) {
-                const act_a256 *x = (const act_a256 *)(group + (size_t)c * t->x_stride);
-                p[c] = start(narrow ? &x->init16[j] : &x->init32[j], k);
+            __m512i sums[TILE_PANELS][TILE_COLUMNS];
+            const uint8_t *q[TILE_PANELS];
+            EACH_PANEL q[p] = w[(size_t)p * next].q + 64 * width * j;
+            EACH_COLUMN {
+                const act_a256 *x = (const act_a256 *)(column(t, c) + group);
+                const __m512i first = start(narrow ? &x->init16[j] : &x->init32[j], k);
+                EACH_PANEL sums[p][c] = first;
             }
-#pragma GCC unroll 8
-            for (int i = 0; i < width; i++) {
-                const __m512i q = _mm512_load_si512(w->q + 64 * (width * j + i));
-#pragma GCC unroll 12
-                for (int c = 0; c < n; c++)
-                    p[c] = _mm512_dpbusd_epi32(p[c], q, broadcast(group + (size_t)c * t->x_stride + 4 * (width * j + i)));
+            multiply(t, q, group + (size_t)(4 * width * j), width, panels, cols, sums);
+            EACH_PANEL {
+                const __m512 scale = _mm512_load_ps(w[(size_t)p * next].head.scale[j]);
+                EACH_COLUMN total[p][c] = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(sums[p][c]), total[p][c]);
             }
-            const __m512i scale = _mm512_load_si512(w->head.scale[j]);
-#pragma GCC unroll 12
-            for (int c = 0; c < n; c++) sum[c] = _mm512_add_epi32(sum[c], _mm512_mullo_epi32(p[c], scale));
         }
-#pragma GCC unroll 12
-        for (int c = 0; c < n; c++) {
-            const act_a256 *x = (const act_a256 *)(group + (size_t)c * t->x_stride);
-            _mm512_store_ps(acc[c], steps256(&w->head, x, k, sum[c], _mm512_load_ps(acc[c])));
+        EACH_PANEL {
+            const head256 *h = &w[(size_t)p * next].head;
+            const __m512 d = _mm512_load_ps(h->d), dmin = _mm512_load_ps(h->dmin);
+            EACH_COLUMN {
+                const act_a256 *x = (const act_a256 *)(column(t, c) + group);
+                const __m512 dx = _mm512_set1_ps(x->d);
+                __m512 sum = _mm512_fmadd_ps(_mm512_mul_ps(d, dx), total[p][c], _mm512_load_ps(acc[p][c]));
+                if (has_min) sum = _mm512_fnmadd_ps(_mm512_mul_ps(dmin, dx), _mm512_cvtepi32_ps(minima(h, x, k)), sum);
+                _mm512_store_ps(acc[p][c], sum);
+            }
         }
     }
-    for (int c = 0; c < n; c++) _mm512_mask_storeu_ps(t->y + (size_t)c * t->y_stride, t->rows, _mm512_load_ps(acc[c]));
+    EACH_PANEL EACH_COLUMN _mm512_mask_storeu_ps(y_at(t, p, c), rows_of(t, p, panels), _mm512_load_ps(acc[p][c]));
 }
 
-#define CORE_N(name, n, fn, ...) static void name##_##n(const tile *t) { fn(t, __VA_ARGS__, n); }
-#define CORE(name, ...) \
-    CORE_N(name, 1, __VA_ARGS__) CORE_N(name, 2, __VA_ARGS__) CORE_N(name, 3, __VA_ARGS__) CORE_N(name, 4, __VA_ARGS__) \
-    CORE_N(name, 5, __VA_ARGS__) CORE_N(name, 6, __VA_ARGS__) CORE_N(name, 7, __VA_ARGS__) CORE_N(name, 8, __VA_ARGS__) \
-    const core_fn name[TILE] = { name##_1, name##_2, name##_3, name##_4, name##_5, name##_6, name##_7, name##_8 };
+#define CORE_1(name, fn, panels, cols, ...) \
+    static void name##_##panels##cols(const tile *t) { fn(t, __VA_ARGS__, panels, cols); }
+#define CORE_4(name, fn, panels, ...) \
+    CORE_1(name, fn, panels, 1, __VA_ARGS__) CORE_1(name, fn, panels, 2, __VA_ARGS__) \
+    CORE_1(name, fn, panels, 3, __VA_ARGS__) CORE_1(name, fn, panels, 4, __VA_ARGS__)
+#define CORE(name, fn, ...) \
+    CORE_4(name, fn, 1, __VA_ARGS__) CORE_4(name, fn, 2, __VA_ARGS__) CORE_4(name, fn, 3, __VA_ARGS__) \
+    const core_fn name[TILE_PANELS][TILE_COLUMNS] = { \
+        { name##_11, name##_12, name##_13, name##_14 }, \
+        { name##_21, name##_22, name##_23, name##_24 }, \
+        { name##_31, name##_32, name##_33, name##_34 } };
 
 CORE(core32_plain, core32, false, false)
 CORE(core32_min, core32, true, false)

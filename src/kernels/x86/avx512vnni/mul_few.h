@@ -19,9 +19,23 @@ INLINE __m512i start(const int32_t *init, const traits t)
     return t.shift ? _mm512_srai_epi32(broadcast(init), (unsigned)t.shift) : broadcast(init);
 }
 
+/* One column: `width` registers times the activations at v, on top of `first`. Up to 3 columns two sums run side by
+ * side, for latency. */
+INLINE __m512i dot(__m512i first, const __m512i *q, const int8_t *v, int width, int columns)
+{
+    const bool two = columns <= 3;
+    __m512i a = first, b = _mm512_setzero_si512();
+#pragma GCC unroll 8
+    for (int i = 0; i < width; i++) {
+        if (two && i % 2) b = _mm512_dpbusd_epi32(b, q[i], broadcast(v + 4 * i));
+        else a = _mm512_dpbusd_epi32(a, q[i], broadcast(v + 4 * i));
+    }
+    return two ? _mm512_add_epi32(a, b) : a;
+}
+
 INLINE void prefetch(const uint8_t *p, int bytes)
 {
-    for (int i = 0; i < bytes; i += 64) _mm_prefetch((const char *)p + i, _MM_HINT_T0);
+    if(0) for (int i = 0; i < bytes; i += 64) _mm_prefetch((const char *)p + i, _MM_HINT_T1);
 }
 
 /* ---- A32 --------------------------------------------------------------------------------------------------------- */
@@ -41,14 +55,7 @@ INLINE void few32_sink(void *sink, int block, const __m512i q[8])
 #pragma GCC unroll 8
     for (int c = 0; c < f->n; c++) {
         const act_a32 *x = (const act_a32 *)(f->x + (size_t)c * f->x_stride);
-        const int8_t *v = x->q + 32 * f->block;
-        __m512i a = start(&x->init32[f->block], f->t), b = _mm512_setzero_si512();
-#pragma GCC unroll 8
-        for (int i = 0; i < 8; i += 2) {
-            a = _mm512_dpbusd_epi32(a, q[i], broadcast(v + 4 * i));
-            b = _mm512_dpbusd_epi32(b, q[i + 1], broadcast(v + 4 * i + 4));
-        }
-        f->p[c] = _mm512_add_epi32(a, b);
+        f->p[c] = dot(start(&x->init32[f->block], f->t), q, x->q + 32 * f->block, 8, f->n);
     }
 }
 
@@ -106,46 +113,37 @@ typedef struct few256 {
     const head256 *head;
     traits t;
     int n;
-    __m512i sum[FEW];
+    __m512 sum[FEW];
 } few256;
+
+/* Sub-block j: `width` registers. */
+INLINE void few256_sub(few256 *f, int j, const __m512i *q, int width)
+{
+    const __m512 scale = _mm512_load_ps(f->head->scale[j]);
+#pragma GCC unroll 8
+    for (int c = 0; c < f->n; c++) {
+        const act_a256 *x = (const act_a256 *)(f->x + (size_t)c * f->x_stride);
+        const __m512i p = dot(start(f->t.narrow ? &x->init16[j] : &x->init32[j], f->t), q, x->q + 4 * width * j, width, f->n);
+        f->sum[c] = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(p), f->sum[c]);
+    }
+}
 
 INLINE void few256_sink(void *sink, int block, const __m512i q[8])
 {
     few256 *f = sink;
-    const int width = f->t.narrow ? 4 : 8;
-#pragma GCC unroll 2
-    for (int half = 0; half < 8 / width; half++) {
-        const int j = f->t.narrow ? 2 * block + half : block;
-        const __m512i scale = _mm512_load_si512(f->head->scale[j]);
-#pragma GCC unroll 8
-        for (int c = 0; c < f->n; c++) {
-            const act_a256 *x = (const act_a256 *)(f->x + (size_t)c * f->x_stride);
-            __m512i p = start(f->t.narrow ? &x->init16[j] : &x->init32[j], f->t);
-#pragma GCC unroll 8
-            for (int i = 0; i < width; i++)
-                p = _mm512_dpbusd_epi32(p, q[width * half + i], broadcast(x->q + 32 * block + 4 * (width * half + i)));
-            f->sum[c] = _mm512_add_epi32(f->sum[c], _mm512_mullo_epi32(p, scale));
-        }
-    }
+    if (f->t.narrow) {
+        few256_sub(f, 2 * block, q, 4);
+        few256_sub(f, 2 * block + 1, q + 4, 4);
+    } else few256_sub(f, block, q, 8);
 }
 
 /* The exact sum of minima times sums of activations. */
 INLINE __m512i minima(const head256 *h, const act_a256 *x, const traits t)
 {
     __m512i sum = _mm512_setzero_si512();
-#pragma GCC unroll 8
     for (int j = 0; j < (t.narrow ? 8 : 4); j++)
         sum = _mm512_dpwssd_epi32(sum, _mm512_load_si512(h->min[j]), broadcast((t.narrow ? x->sum16 : x->sum32) + 2 * j));
     return sum;
-}
-
-/* The two float steps of a super-block in the written order. */
-INLINE __m512 steps256(const head256 *h, const act_a256 *x, const traits t, __m512i levels, __m512 acc)
-{
-    const __m512 dx = _mm512_set1_ps(x->d);
-    acc = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_load_ps(h->d), dx), _mm512_cvtepi32_ps(levels), acc);
-    if (!t.has_min) return acc;
-    return _mm512_fnmadd_ps(_mm512_mul_ps(_mm512_load_ps(h->dmin), dx), _mm512_cvtepi32_ps(minima(h, x, t)), acc);
 }
 
 typedef void (*head_fn)(const uint8_t *b, size_t s, head256 *h);
@@ -160,24 +158,26 @@ INLINE void few256_run(const strip *s, const traits t, head_fn head, levels_fn l
     for (int64_t b = 0; b < s->pieces; b++, w += t.bytes, next += 16 * t.bytes, f.x += sizeof(act_a256)) {
         prefetch(next, 16 * t.bytes);
         head(w, s->stride, &h);
-        for (int c = 0; c < n; c++) f.sum[c] = _mm512_setzero_si512();
+        for (int c = 0; c < n; c++) f.sum[c] = _mm512_setzero_ps();
         levels(w, s->stride, few256_sink, &f);
 #pragma GCC unroll 8
-        for (int c = 0; c < n; c++)
-            acc[c] = steps256(&h, (const act_a256 *)(f.x + (size_t)c * f.x_stride), t, f.sum[c], acc[c]);
+        for (int c = 0; c < n; c++) {
+            const act_a256 *x = (const act_a256 *)(f.x + (size_t)c * f.x_stride);
+            const __m512 dx = _mm512_set1_ps(x->d);
+            acc[c] = _mm512_fmadd_ps(_mm512_mul_ps(_mm512_load_ps(h.d), dx), f.sum[c], acc[c]);
+            if (!t.has_min) continue;
+            acc[c] = _mm512_fnmadd_ps(_mm512_mul_ps(_mm512_load_ps(h.dmin), dx), _mm512_cvtepi32_ps(minima(&h, x, t)), acc[c]);
+        }
     }
     for (int c = 0; c < n; c++) _mm512_mask_storeu_ps(s->y + (size_t)c * s->y_stride, s->rows, acc[c]);
 }
 
-#define FEW32(suffix, traits, levels) \
-    static void few1_##suffix(const strip *s) { few32_run(s, traits, levels, 1); } \
-    static void few2_##suffix(const strip *s) { few32_run(s, traits, levels, 2); } \
-    static void few3_##suffix(const strip *s) { few32_run(s, traits, levels, 3); } \
-    static void few4_##suffix(const strip *s) { few32_run(s, traits, levels, 4); }
-#define FEW256(suffix, traits, head, levels) \
-    static void few1_##suffix(const strip *s) { few256_run(s, traits, head, levels, 1); } \
-    static void few2_##suffix(const strip *s) { few256_run(s, traits, head, levels, 2); } \
-    static void few3_##suffix(const strip *s) { few256_run(s, traits, head, levels, 3); } \
-    static void few4_##suffix(const strip *s) { few256_run(s, traits, head, levels, 4); }
+#define FEW_COLUMNS(suffix, n, run, ...) static void few##n##_##suffix(const strip *s) { run(s, __VA_ARGS__, n); }
+#define FEW_KERNELS(suffix, ...) \
+    FEW_COLUMNS(suffix, 1, __VA_ARGS__) FEW_COLUMNS(suffix, 2, __VA_ARGS__) FEW_COLUMNS(suffix, 3, __VA_ARGS__) \
+    FEW_COLUMNS(suffix, 4, __VA_ARGS__) FEW_COLUMNS(suffix, 5, __VA_ARGS__) FEW_COLUMNS(suffix, 6, __VA_ARGS__) \
+    FEW_COLUMNS(suffix, 7, __VA_ARGS__) FEW_COLUMNS(suffix, 8, __VA_ARGS__)
+#define FEW_NAMES(suffix) \
+    few1_##suffix, few2_##suffix, few3_##suffix, few4_##suffix, few5_##suffix, few6_##suffix, few7_##suffix, few8_##suffix
 
 #endif

@@ -1,13 +1,13 @@
 /* mul_levels.h - unpackers: levels and scales of 16 rows, for every type that has a fast form.
  *
- * X_levels hands the bytes of a piece to the sink, 32 values (8 registers) at a time in the order that suits the type;
+ * X_levels hands the bytes of a piece to the sink, 32 values (8 registers) at a time;
  * X_head fills the scales of a super-block. Layouts of blocks: docs/formats. */
 #ifndef LOAM_KERNELS_AVX512VNNI_MUL_LEVELS_H
 #define LOAM_KERNELS_AVX512VNNI_MUL_LEVELS_H
 
 #include "kernels/x86/avx512vnni/mul.h"
 
-/* 32 values from 32 * block on, of all 16 rows. */
+/* 32 values from 32 * block on, of all 16 rows; blocks come in ascending order. */
 typedef void (*sink_fn)(void *sink, int block, const __m512i q[8]);
 
 #define BYTES(v) _mm512_set1_epi8((char)(v))
@@ -51,8 +51,8 @@ INLINE void rows_16(const uint8_t *p, size_t s, __m512i t[4])
 
 INLINE __m512i two_rows_32(const uint8_t *low, const uint8_t *high)
 {
-    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)low)),
-                              _mm256_loadu_si256((const __m256i *)high), 1);
+    return _mm512_mask_broadcast_i64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)low)), 0xF0,
+                                       _mm256_loadu_si256((const __m256i *)high));
 }
 
 /* t[j] = dword j of the 32 bytes at p of each row. */
@@ -113,10 +113,14 @@ INLINE void q4_1_levels(const uint8_t *b, size_t s, sink_fn sink, void *to)
 
 /* ---- super-blocks ------------------------------------------------------------------------------------------------ */
 
-/* Byte j of each dword as a dword. */
-INLINE __m512i byte_of(__m512i v, int j)
+/* Byte j of each dword as a float. */
+INLINE __m512 byte_of(__m512i v, int j)
 {
-    return j == 3 ? _mm512_srli_epi32(v, 24) : AND(_mm512_srli_epi32(v, 8 * j), _mm512_set1_epi32(255));
+    return _mm512_cvtepi32_ps(j == 3 ? _mm512_srli_epi32(v, 24) : AND(_mm512_srli_epi32(v, 8 * j), _mm512_set1_epi32(255)));
+}
+INLINE __m512 signed_byte_of(__m512i v, int j)
+{
+    return _mm512_cvtepi32_ps(_mm512_srai_epi32(_mm512_slli_epi32(v, 24 - 8 * j), 24));
 }
 
 /* Bytes 2j and 2j + 1 of each dword as 16-bit halves. */
@@ -136,7 +140,7 @@ INLINE void q4_K_head(const uint8_t *b, size_t s, head256 *h)
     const __m512i minima[2] = { AND(t[2], low6),
         OR(AND(_mm512_srli_epi32(t[3], 4), low4), AND(_mm512_srli_epi32(t[2], 2), high2)) };
 #pragma GCC unroll 8
-    for (int j = 0; j < 8; j++) _mm512_store_si512(h->scale[j], byte_of(scales[j / 4], j % 4));
+    for (int j = 0; j < 8; j++) _mm512_store_ps(h->scale[j], byte_of(scales[j / 4], j % 4));
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++) _mm512_store_si512(h->min[j], byte_pair(minima[j / 2], j % 2));
     _mm512_store_ps(h->d, halves_to_floats(t[0]));
@@ -163,8 +167,7 @@ INLINE void q6_K_head(const uint8_t *b, size_t s, head256 *h)
     __m512i t[4];
     rows_16(b + 192, s, t);
 #pragma GCC unroll 16
-    for (int j = 0; j < 16; j++)
-        _mm512_store_si512(h->scale[j], _mm512_srai_epi32(_mm512_slli_epi32(t[j / 4], 24 - 8 * (j % 4)), 24));
+    for (int j = 0; j < 16; j++) _mm512_store_ps(h->scale[j], signed_byte_of(t[j / 4], j % 4));
     uint16_t d[16];
     for (int r = 0; r < 16; r++) __builtin_memcpy(&d[r], b + 208 + (size_t)r * s, 2);
     _mm512_store_ps(h->d, _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)d)));
@@ -174,19 +177,18 @@ INLINE void q6_K_levels(const uint8_t *b, size_t s, sink_fn sink, void *to)
 {
 #pragma GCC unroll 1
     for (int h = 0; h < 2; h++) {
-        __m512i high[8], q[8];
+        __m512i high[8], low[2][8], q[8];
         rows_32(b + 128 + 32 * h, s, high);
-#pragma GCC unroll 2
-        for (int u = 0; u < 2; u++) { /* values 32u.. and 64 + 32u.. of the half */
-            __m512i t[8];
-            rows_32(b + 64 * h + 32 * u, s, t);
+        rows_32(b + 64 * h, s, low[0]);
+        rows_32(b + 64 * h + 32, s, low[1]);
+#pragma GCC unroll 4
+        for (int t = 0; t < 4; t++) {
 #pragma GCC unroll 8
-            for (int i = 0; i < 8; i++) q[i] = OR_AND(AND(t[i], BYTES(15)), LEFT(high[i], u ? 2 : 4), BYTES(48));
-            sink(to, 4 * h + u, q);
-#pragma GCC unroll 8
-            for (int i = 0; i < 8; i++)
-                q[i] = OR_AND(AND(RIGHT(t[i], 4), BYTES(15)), u ? RIGHT(high[i], 2) : high[i], BYTES(48));
-            sink(to, 4 * h + u + 2, q);
+            for (int i = 0; i < 8; i++) {
+                const __m512i bits = t < 2 ? LEFT(high[i], 4 - 2 * t) : t == 2 ? high[i] : RIGHT(high[i], 2);
+                q[i] = OR_AND(AND(t < 2 ? low[t][i] : RIGHT(low[t - 2][i], 4), BYTES(15)), bits, BYTES(48));
+            }
+            sink(to, 4 * h + t, q);
         }
     }
 }

@@ -4,28 +4,26 @@
 /* NAME, suffix, core, bytes, then the traits in their order: shift, offset, narrow, has_min. */
 #define TYPE32(NAME, suffix, core_, block, ...) \
     static const traits traits_##suffix = { block, __VA_ARGS__ }; \
-    FEW32(suffix, traits_##suffix, suffix##_levels) \
+    FEW_KERNELS(suffix, few32_run, traits_##suffix, suffix##_levels) \
     static void panel_##suffix(const uint8_t *w, size_t s, int64_t pieces, void *out) \
     { \
         panel32_run(w, s, pieces, out, traits_##suffix, suffix##_levels); \
     } \
     static void mul_##suffix(const mul_args *a) \
     { \
-        static const vnni_type t = { { few1_##suffix, few2_##suffix, few3_##suffix, few4_##suffix }, panel_##suffix, core_, \
-                                     32, block, false }; \
+        static const vnni_type t = { { FEW_NAMES(suffix) }, panel_##suffix, core_, 32, block, false }; \
         vnni_mul(a, &t); \
     }
 #define TYPE256(NAME, suffix, core_, block, ...) \
     static const traits traits_##suffix = { block, __VA_ARGS__ }; \
-    FEW256(suffix, traits_##suffix, suffix##_head, suffix##_levels) \
+    FEW_KERNELS(suffix, few256_run, traits_##suffix, suffix##_head, suffix##_levels) \
     static void panel_##suffix(const uint8_t *w, size_t s, int64_t pieces, void *out) \
     { \
         panel256_run(w, s, pieces, out, traits_##suffix, suffix##_head, suffix##_levels); \
     } \
     static void mul_##suffix(const mul_args *a) \
     { \
-        static const vnni_type t = { { few1_##suffix, few2_##suffix, few3_##suffix, few4_##suffix }, panel_##suffix, core_, \
-                                     256, block, true }; \
+        static const vnni_type t = { { FEW_NAMES(suffix) }, panel_##suffix, core_, 256, block, true }; \
         vnni_mul(a, &t); \
     }
 

@@ -1,0 +1,29 @@
+/* loam/loam.hpp - owners for C++: a unique_ptr per object, and nothing else.
+ *
+ *     loam_model *raw;
+ *     if (loam_model_open(&raw, path, nullptr, &err) != LOAM_OK) ...
+ *     loam::model model(raw);
+ */
+#ifndef LOAM_LOAM_HPP
+#define LOAM_LOAM_HPP
+
+#include <memory>
+
+#include "loam/loam.h"
+
+namespace loam {
+
+template <typename T, void (*release)(T *)> struct deleter {
+    void operator()(T *object) const noexcept { release(object); }
+};
+template <typename T, void (*release)(T *)> using owner = std::unique_ptr<T, deleter<T, release>>;
+
+using model = owner<loam_model, loam_model_free>;
+using context = owner<loam_context, loam_context_free>;
+using sampler = owner<loam_sampler, loam_sampler_free>;
+using detokenizer = owner<loam_detokenizer, loam_detokenizer_free>;
+using tokens = owner<loam_token, loam_tokens_free>;
+
+} // namespace loam
+
+#endif

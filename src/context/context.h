@@ -1,0 +1,66 @@
+/* context.h - the conductor: owns a memory, kept plans, buffers, outputs and threads. */
+#ifndef LOAM_CONTEXT_CONTEXT_H
+#define LOAM_CONTEXT_CONTEXT_H
+
+#include "base/pool.h"
+#include "graph/plan.h"
+#include "loam/context.h"
+#include "memory/memory.h"
+#include "model/model.h"
+
+#define PLANS_KEPT 8
+
+/* One plan per shape class: how many tokens, how many outputs, which outputs. */
+typedef struct kept_plan {
+    int n_tokens, n_outputs;
+    bool embd_input, want_embd;
+    uint64_t used;                 /* when it ran last: the oldest makes room */
+    plan *p;
+} kept_plan;
+
+/* A batch with every default filled in. Arrays have room for n_batch tokens. */
+typedef struct full_batch {
+    int n_tokens, n_outputs;
+    const int32_t *token;
+    const float *embd;
+    int32_t *pos;
+    int32_t *first_seq;            /* [n_tokens + 1] into seqs */
+    int32_t *seqs;
+    size_t cap_seqs;
+    bool *output;
+} full_batch;
+
+struct loam_context {
+    const loam_model *model;
+    loam_context_params p;
+    int64_t n_ctx_seq;
+    memory *mem;
+    memory_layer *layers;
+    pool *threads;
+    const kernels *k;
+    kept_plan plans[PLANS_KEPT];
+    uint64_t clock;
+    uint8_t *arena, *scratch, *shared;
+    uint64_t arena_bytes;
+    size_t scratch_stride, shared_bytes;
+    float *logits, *embeddings;    /* rows of the last batch */
+    size_t cap_outputs;
+    int n_outputs;
+    int32_t *row_of;               /* [n_batch] output row of each batch index, -1: none */
+    int last_n_tokens;
+    bool have_embeddings;
+    int32_t *out_rows;             /* [n_ubatch] */
+    full_batch batch;
+    loam_perf perf;
+};
+
+/* Fills in the defaults and checks every field of every token; changes nothing else. LOAM_E_ARG with the token and field. */
+loam_status batch_fill(loam_context *ctx, const loam_batch *in, loam_error *err);
+
+/* The plan of a shape, made now if it is not kept; buffers are large enough for it afterwards. */
+loam_status context_plan(loam_context *ctx, int n_tokens, int n_outputs, bool embd_input, plan **out, loam_error *err);
+
+/* Turns the keys of moved tokens to their new positions. */
+loam_status context_apply_shifts(loam_context *ctx, loam_error *err);
+
+#endif

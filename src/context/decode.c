@@ -1,0 +1,155 @@
+/* decode.c - one batch through the model: places, micro-batches, outputs. All or nothing. */
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/os.h"
+#include "context/context.h"
+
+/* Room for the outputs of the batch, before anything is computed. */
+static loam_status fit_outputs(loam_context *ctx, loam_error *err)
+{
+    size_t need = (size_t)ctx->batch.n_outputs, n_vocab = (size_t)loam_model_n_vocab(ctx->model), n_embd = (size_t)loam_model_n_embd(ctx->model);
+    if (need > ctx->cap_outputs) {
+        float *logits = mem_alloc_array(need, n_vocab * sizeof(float));
+        if (!logits) return fail_nomem(err, "logits", (uint64_t)need * n_vocab * 4);
+        mem_free(ctx->logits);
+        mem_free(ctx->embeddings);
+        ctx->logits = logits;
+        ctx->embeddings = NULL;
+        ctx->cap_outputs = need;
+    }
+    if (ctx->p.embeddings && !ctx->embeddings && need > 0) {
+        ctx->embeddings = mem_alloc_array(ctx->cap_outputs, n_embd * sizeof(float));
+        if (!ctx->embeddings) return fail_nomem(err, "embeddings", (uint64_t)ctx->cap_outputs * n_embd * 4);
+    }
+    return LOAM_OK;
+}
+
+static loam_status add_tokens(loam_context *ctx, loam_error *err)
+{
+    const full_batch *b = &ctx->batch;
+    loam_status status = memory_begin(ctx->mem);
+    for (int i = 0; i < b->n_tokens && status == LOAM_OK; i++) {
+        memory_token t = { b->pos[i], b->seqs + b->first_seq[i], b->first_seq[i + 1] - b->first_seq[i] };
+        if (t.pos >= ctx->n_ctx_seq && !ctx->p.unified) status = LOAM_E_FULL;
+        else status = memory_add(ctx->mem, &t);
+    }
+    if (status == LOAM_E_FULL)
+        return fail(err, LOAM_E_FULL, "the cache of %u tokens has no room for %d more", ctx->p.n_ctx, b->n_tokens);
+    return status == LOAM_OK ? status : fail_nomem(err, "the tables of the cache", 0);
+}
+
+/* Computes tokens [first, first + n); *row: output rows that are done. */
+static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loam_error *err)
+{
+    const full_batch *b = &ctx->batch;
+    int n_out = 0;
+    for (int i = 0; i < n; i++)
+        if (b->output[first + i]) ctx->out_rows[n_out++] = i;
+    plan *p;
+    loam_status status = context_plan(ctx, n, n_out, b->embd != NULL, &p, err);
+    if (status != LOAM_OK) return status;
+    plan_run run = {
+        .p = p, .k = ctx->k, .threads = ctx->threads, .n_threads = n > 1 ? ctx->p.n_threads_batch : ctx->p.n_threads,
+        .arena = ctx->arena, .scratch = ctx->scratch, .scratch_stride = ctx->scratch_stride,
+        .shared = ctx->shared, .shared_bytes = ctx->shared_bytes,
+        .abort = ctx->p.abort, .abort_user = ctx->p.abort_user,
+    };
+    run.inputs[INPUT_TOKENS] = b->token ? b->token + first : NULL;
+    run.inputs[INPUT_EMBD] = b->embd ? b->embd + (size_t)first * (size_t)loam_model_n_embd(ctx->model) : NULL;
+    run.inputs[INPUT_POS] = b->pos + first;
+    run.inputs[INPUT_OUT_ROWS] = ctx->out_rows;
+    run.outputs[OUTPUT_LOGITS] = ctx->logits ? ctx->logits + (size_t)*row * (size_t)loam_model_n_vocab(ctx->model) : NULL;
+    run.outputs[OUTPUT_EMBD] = ctx->embeddings ? ctx->embeddings + (size_t)*row * (size_t)loam_model_n_embd(ctx->model) : NULL;
+    if (run.n_threads > pool_threads(ctx->threads)) run.n_threads = pool_threads(ctx->threads);
+    status = memory_view(ctx->mem, first, n, b->pos + first, &run.kv);
+    if (status == LOAM_OK) status = plan_execute(&run);
+    *row += n_out;
+    return status == LOAM_E_ABORTED ? fail(err, LOAM_E_ABORTED, "the abort callback stopped the batch") : status;
+}
+
+static loam_status compute(loam_context *ctx, loam_error *err)
+{
+    int n_ubatch = (int)ctx->p.n_ubatch, row = 0;
+    loam_status status = LOAM_OK;
+    for (int first = 0; first < ctx->batch.n_tokens && status == LOAM_OK; first += n_ubatch) {
+        int n = ctx->batch.n_tokens - first;
+        status = run_ubatch(ctx, first, n < n_ubatch ? n : n_ubatch, &row, err);
+    }
+    return status;
+}
+
+static void note_outputs(loam_context *ctx)
+{
+    const full_batch *b = &ctx->batch;
+    int row = 0;
+    for (int i = 0; i < b->n_tokens; i++) ctx->row_of[i] = b->output[i] ? row++ : -1;
+    ctx->n_outputs = row;
+    ctx->last_n_tokens = b->n_tokens;
+    ctx->have_embeddings = ctx->p.embeddings;
+}
+
+static void note_time(loam_context *ctx, uint64_t ns)
+{
+    int n = ctx->batch.n_tokens;
+    if (n > 1) ctx->perf.prompt_ns += ns, ctx->perf.n_prompt += n;
+    else ctx->perf.gen_ns += ns, ctx->perf.n_gen++;
+}
+
+static int code_of(loam_status status)
+{
+    switch (status) {
+    case LOAM_OK: return 0;
+    case LOAM_E_FULL: return 1;
+    case LOAM_E_ABORTED: return 2;
+    case LOAM_E_ARG: return -1;
+    case LOAM_E_NOMEM: return -2;
+    default: return -3;
+    }
+}
+
+int loam_decode(loam_context *ctx, const loam_batch *batch, loam_error *err)
+{
+    if (!ctx || !batch) return code_of(fail(err, LOAM_E_ARG, "loam_decode: %s is NULL", ctx ? "batch" : "context"));
+    uint64_t start = os_now_ns();
+    loam_status status = batch_fill(ctx, batch, err);
+    if (status == LOAM_OK) status = fit_outputs(ctx, err);
+    if (status == LOAM_OK) status = context_apply_shifts(ctx, err);
+    if (status != LOAM_OK) return code_of(status);
+    status = add_tokens(ctx, err);
+    if (status == LOAM_OK) {
+        ctx->n_outputs = ctx->last_n_tokens = 0; /* the old rows are overwritten from here on */
+        status = compute(ctx, err);
+    }
+    if (status != LOAM_OK) {
+        memory_rollback(ctx->mem);
+        return code_of(status);
+    }
+    memory_commit(ctx->mem);
+    note_outputs(ctx);
+    note_time(ctx, os_now_ns() - start);
+    return 0;
+}
+
+/* ---- outputs ---- */
+
+static int row_at_index(const loam_context *ctx, int32_t i)
+{
+    if (!ctx) return -1;
+    if (i < 0) return ctx->n_outputs + (int64_t)i >= 0 ? ctx->n_outputs + i : -1;
+    return i < ctx->last_n_tokens ? ctx->row_of[i] : -1;
+}
+
+const float *loam_logits(const loam_context *ctx, int32_t i)
+{
+    int row = row_at_index(ctx, i);
+    return row < 0 ? NULL : ctx->logits + (size_t)row * (size_t)loam_model_n_vocab(ctx->model);
+}
+
+const float *loam_embeddings(const loam_context *ctx, int32_t i)
+{
+    int row = row_at_index(ctx, i);
+    return row < 0 || !ctx->have_embeddings ? NULL : ctx->embeddings + (size_t)row * (size_t)loam_model_n_embd(ctx->model);
+}
+
+int32_t loam_n_outputs(const loam_context *ctx) { return ctx ? ctx->n_outputs : 0; }

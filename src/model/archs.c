@@ -1,0 +1,82 @@
+/* archs.c - the list of architectures: those that run, and those that are known and refused by kind. */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/arch/archs.h"
+
+static const arch_spec *const families[] = { archs_llama, archs_qwen, archs_gemma, archs_gpt, archs_dense, archs_moe, archs_deepseek };
+
+#define FAMILIES (sizeof families / sizeof *families)
+
+/* Known names that do not run yet. */
+static const struct {
+    const char *kind, *names;
+} refused[] = {
+    { "recurrent", "mamba mamba2 rwkv6 rwkv6qwen2 rwkv7 arwkv7" },
+    { "hybrid of attention and recurrence",
+      "jamba falcon-h1 plamo2 granitehybrid lfm2 lfm2moe nemotron_h nemotron_h_moe qwen3next qwen35 qwen35moe kimi-linear" },
+    { "without causal mask", "dream llada llada-moe rnd1" },
+    { "encoder", "bert nomic-bert nomic-bert-moe jina-bert-v2 jina-bert-v3 modern-bert eurobert neo-bert gemma-embedding llama-embed t5encoder" },
+    { "encoder and decoder", "t5" },
+    { "decoder with per-layer inputs", "gemma3n gemma4" },
+};
+
+const arch_spec *arch_at(int i)
+{
+    for (size_t f = 0; f < FAMILIES; f++)
+        for (const arch_spec *a = families[f]; a->name; a++)
+            if (i-- == 0) return a;
+    return NULL;
+}
+
+static bool same(const char *name, const char *text, size_t len) { return strlen(name) == len && !memcmp(name, text, len); }
+
+const arch_spec *arch_find(const char *name, size_t len)
+{
+    const arch_spec *a;
+    for (int i = 0; (a = arch_at(i)); i++)
+        if (same(a->name, name, len)) return a;
+    return NULL;
+}
+
+/* Levenshtein distance of two short names, letters' case aside. */
+static int distance(const char *a, size_t n, const char *b)
+{
+    enum { MOST = 40 };
+    size_t m = strlen(b);
+    int row[MOST + 1];
+    if (n > MOST || m > MOST) return MOST;
+    for (size_t j = 0; j <= m; j++) row[j] = (int)j;
+    for (size_t i = 1; i <= n; i++) {
+        int diagonal = row[0];
+        row[0] = (int)i;
+        for (size_t j = 1; j <= m; j++) {
+            int change = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+            diagonal = row[j];
+            int best = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
+            row[j] = best < change ? best : change;
+        }
+    }
+    return row[m];
+}
+
+loam_status arch_refuse(const char *name, size_t len, const char *file, loam_error *err)
+{
+    for (size_t r = 0; r < sizeof refused / sizeof *refused; r++)
+        for (const char *at = refused[r].names; *at;) {
+            size_t n = strcspn(at, " ");
+            if (n == len && !memcmp(at, name, len))
+                return fail(err, LOAM_E_UNSUPPORTED, "%s: architecture '%.*s' (%s) is not supported yet", file, (int)len, name,
+                            refused[r].kind);
+            at += n + (at[n] == ' ');
+        }
+    const arch_spec *a, *nearest = arch_at(0);
+    for (int i = 0; (a = arch_at(i)); i++)
+        if (distance(name, len, a->name) < distance(name, len, nearest->name)) nearest = a;
+    char shown[64];
+    size_t n = len < sizeof shown - 1 ? len : sizeof shown - 1;
+    for (size_t i = 0; i < n; i++) shown[i] = (unsigned char)name[i] >= 32 && (unsigned char)name[i] < 127 ? name[i] : '?';
+    shown[n] = 0;
+    return fail(err, LOAM_E_UNSUPPORTED, "%s: architecture '%s' is unknown; the nearest known name is '%s'", file, shown, nearest->name);
+}

@@ -1,0 +1,183 @@
+/* build.c - the forward pass of any architecture as a graph: embedding, blocks, head. */
+#include "model/build.h"
+
+#include <string.h>
+
+value *build_linear(builder *b, const bound *t, value *x)
+{
+    if (!t->w) return NULL;
+    value *y = g_scale(b->g, g_matmul(b->g, t->w, x), t->scale);
+    return g_add(b->g, y, g_weight(b->g, t->b));
+}
+
+value *build_norm(builder *b, value *x, const bound *t) { return g_norm(b->g, b->h->norm, x, t->w, t->b, b->h->eps, 0); }
+
+value *build_narrow(builder *b, value *x)
+{
+    if (b->il != b->h->n_layer - 1 || b->p->n_outputs == b->p->n_tokens) return x;
+    return g_select(b->g, x, g_input(b->g, INPUT_OUT_ROWS, 1));
+}
+
+value *build_angles(builder *b)
+{
+    if (!b->l->rotary) return NULL;
+    value **table = b->l->window ? &b->rope_window : &b->rope_full;
+    if (!*table) {
+        int layer = b->g->layer;
+        b->g->layer = -1;
+        *table = g_rope_table(b->g, b->pos, b->l->window ? &b->rope.window : &b->rope.full, b->rope.factors);
+        b->g->layer = layer;
+    }
+    return *table;
+}
+
+value *build_temperature(builder *b, value *q)
+{
+    const hparams *h = b->h;
+    if (h->temperature == 0 || (b->a->attn.temperature == TEMPERATURE_NO_ROTARY && b->l->rotary)) return q;
+    return g_temperature(b->g, q, b->pos, h->temperature, h->temperature_n, h->temperature_o);
+}
+
+/* ---- embedding ---- */
+
+static value *embed(builder *b)
+{
+    const bound *t = b->m->globals.t;
+    value *x;
+    if (b->p->embd_input) {
+        x = g_input(b->g, INPUT_EMBD, SYM(b->h->sym, D));
+        if (!b->a->embedding_tokens_only) x = g_scale(b->g, x, b->h->embedding_scale);
+    } else {
+        const weight *table = t[T_TOKEN_EMBD].w ? t[T_TOKEN_EMBD].w : t[T_OUTPUT].w;
+        x = g_scale(b->g, g_embed(b->g, table, g_input(b->g, INPUT_TOKENS, 1)), b->h->embedding_scale);
+    }
+    if (t[T_POSITION_EMBD].w) x = g_add(b->g, x, g_embed(b->g, t[T_POSITION_EMBD].w, b->pos));
+    if (t[T_TOKEN_EMBD_NORM].w) x = build_norm(b, x, &t[T_TOKEN_EMBD_NORM]);
+    return g_name(x, "embedding");
+}
+
+/* ---- one block ---- */
+
+/* What a branch goes through before it is added: its own norm, the residual scale. */
+static value *finish_branch(builder *b, value *y, slot norm)
+{
+    if (norm != T_NONE && b->t[norm].w) y = build_norm(b, y, &b->t[norm]);
+    return g_scale(b->g, y, b->h->residual_scale);
+}
+
+static slot ffn_after(const builder *b)
+{
+    const slot *after = b->a->ffn.after;
+    return after[0] != T_NONE && b->t[after[0]].w ? after[0] : after[1];
+}
+
+/* Feed-forward on its normed input n; x is the block's input, which some routers read. */
+static value *feed_forward(builder *b, value *n, value *x)
+{
+    value *y = NULL;
+    switch (b->l->ffn) {
+    case FFN_DENSE: y = build_dense(b, n); break;
+    case FFN_IDENTITY: y = g_gate(b->g, GATE_SILU, n, NULL); break;
+    case FFN_EXPERTS: y = build_experts(b, n, b->a->experts.router_reads_x ? x : n); break;
+    }
+    return finish_branch(b, y, ffn_after(b));
+}
+
+static value *ffn_input(builder *b, value *f)
+{
+    if (b->a->ffn.raw_input) return f;
+    slot s = b->a->ffn.input_norm != T_NONE ? b->a->ffn.input_norm : T_FFN_NORM;
+    return build_norm(b, f, &b->t[s]);
+}
+
+static bool is_parallel(const builder *b)
+{
+    switch (b->a->form) {
+    case PARALLEL: return true;
+    case PARALLEL_WITHOUT_NORM: return !b->t[T_FFN_NORM].w;
+    case SEQUENTIAL: case PARALLEL_BY_KEY: case DENSE_PLUS_EXPERTS: break;
+    }
+    return false;
+}
+
+/* The residual stream after the block; NULL where nothing behind its attention is wanted. */
+static value *block(builder *b, value *x)
+{
+    graph *g = b->g;
+    const bound *t = b->t;
+    slot second = b->a->attn.second_norm;
+    value *n1 = b->a->attn.raw_input ? x : build_norm(b, x, &t[T_ATTN_NORM]);
+    value *in = second != T_NONE && t[second].w ? build_norm(b, x, &t[second]) : n1;
+    value *a = b->a->latent == LATENT_NONE ? build_attention(b, in) : build_latent_attention(b, in);
+    if (!a) return NULL;
+    a = finish_branch(b, a, b->a->attn.after);
+    x = build_narrow(b, x);
+    value *f = g_name(g_add(g, x, a), "after attention");
+    if (is_parallel(b)) return g_add(g, f, feed_forward(b, build_narrow(b, n1), x));
+    if (b->a->form == PARALLEL_BY_KEY && b->h->use_parallel_residual) return g_add(g, f, feed_forward(b, ffn_input(b, x), x));
+    if (b->a->form == DENSE_PLUS_EXPERTS) {
+        value *dense = g_add(g, f, build_dense(b, ffn_input(b, f)));
+        return g_add(g, dense, feed_forward(b, build_norm(b, x, &t[T_FFN_NORM_EXPS]), x));
+    }
+    return g_add(g, f, feed_forward(b, ffn_input(b, f), x));
+}
+
+/* deci: blocks without feed-forward are skipped whole; without heads they are a feed-forward alone; without key-value heads
+ * attention is one matrix, without bias. */
+static value *odd_block(builder *b, value *x)
+{
+    graph *g = b->g;
+    if (!b->l->n_ff) return build_narrow(b, x);
+    if (b->l->n_head && b->l->n_head_kv) return block(b, x);
+    if (b->l->n_head) {
+        value *a = g_matmul(g, b->t[T_ATTN_OUTPUT].w, build_narrow(b, build_norm(b, x, &b->t[T_ATTN_NORM])));
+        value *f = g_add(g, build_narrow(b, x), a);
+        return g_add(g, f, feed_forward(b, ffn_input(b, f), x));
+    }
+    x = build_narrow(b, x);
+    return g_add(g, x, feed_forward(b, ffn_input(b, x), x));
+}
+
+static value *blocks(builder *b, value *x)
+{
+    for (b->il = 0; b->il < b->h->n_layer && x; b->il++) {
+        b->g->layer = b->il;
+        b->l = &b->h->layers[b->il];
+        b->t = b->m->blocks[b->il].t;
+        b->n_head = b->l->n_head, b->n_kv = b->l->n_head_kv;
+        x = b->a->block_kinds ? odd_block(b, x) : block(b, x);
+        g_name(x, "block");
+    }
+    b->g->layer = -1;
+    return x;
+}
+
+/* ---- head ---- */
+
+static void head(builder *b, value *x)
+{
+    graph *g = b->g;
+    const bound *t = b->m->globals.t;
+    const hparams *h = b->h;
+    value *n = g_name(build_norm(b, x, &t[T_OUTPUT_NORM]), "final norm");
+    if (b->p->want_embd) g_output(g, OUTPUT_EMBD, n);
+    if (!b->p->want_logits) return;
+    const bound *out = t[T_OUTPUT].w ? &t[T_OUTPUT] : &t[T_TOKEN_EMBD];
+    value *y = g_scale(g, g_matmul(g, out->w, g_scale(g, n, h->hidden_scale)), out->scale);
+    y = g_scale(g, g_add(g, y, g_weight(g, t[T_OUTPUT].b)), h->logit_scale);
+    g_output(g, OUTPUT_LOGITS, g_name(g_softcap(g, y, h->logit_cap), "logits"));
+}
+
+loam_status model_build(const loam_model *m, const build_params *p, graph *g, loam_error *err)
+{
+    if (m->vocab_only) return fail(err, LOAM_E_ARG, "%s was opened for its vocabulary only", gguf_path(m->file));
+    if (p->n_outputs < 0 || p->n_outputs > p->n_tokens || p->n_tokens < 1)
+        return fail(err, LOAM_E_ARG, "%d outputs of %d tokens", p->n_outputs, p->n_tokens);
+    builder b = { .m = m, .a = &m->spec, .h = &m->hp, .p = p, .g = g, .k = SYM(m->hp.sym, K), .w = SYM(m->hp.sym, W),
+                  .n_rot = SYM(m->hp.sym, R), .il = -1 };
+    rope_resolve(m, p, &b.rope);
+    b.pos = g_input(g, INPUT_POS, 1);
+    value *x = blocks(&b, embed(&b));
+    if (x && p->n_outputs > 0) head(&b, x);
+    return graph_check(g, err);
+}

@@ -1,0 +1,48 @@
+/* build.h - the builder's state, shared by the files that build one part each:
+ *
+ *   build.c  embedding, order of the branches of a block, head        attn.c  attention     latent.c  latent attention
+ *   ffn.c    dense feed-forward and shared expert                      moe.c   experts */
+#ifndef LOAM_MODEL_BUILD_H
+#define LOAM_MODEL_BUILD_H
+
+#include "model/model_impl.h"
+#include "model/rope.h"
+
+typedef struct builder {
+    const loam_model *m;
+    const arch_spec *a;
+    const hparams *h;
+    const build_params *p;
+    graph *g;
+    value *pos;
+    value *rope_full, *rope_window; /* tables of angles, made when first needed */
+    rope_setup rope;
+    int il;                         /* current block */
+    const layer_facts *l;           /* its facts */
+    const bound *t;                 /* its weights */
+    int64_t n_head, n_kv, k, w, n_rot; /* its H, G, K, W, R */
+} builder;
+
+/* y = scale * W x + bias, each part where it is stored; NULL without a weight. */
+value *build_linear(builder *b, const bound *t, value *x);
+/* The norm of the architecture with the weight and bias of t. */
+value *build_norm(builder *b, value *x, const bound *t);
+/* In the last block only rows whose outputs are wanted go on: picks them. Elsewhere x itself. */
+value *build_narrow(builder *b, value *x);
+/* Angles for the current block; NULL where it does not rotate. */
+value *build_angles(builder *b);
+/* q after rotary with the attention temperature, where the architecture has one. */
+value *build_temperature(builder *b, value *q);
+
+/* Branches: all give the rows that go on. NULL from attention: the cache is written and nothing else is wanted. */
+value *build_attention(builder *b, value *h);
+value *build_latent_attention(builder *b, value *h);
+/* Scores, window and softmax: q [k_dim, H, T]; the heads' outputs, narrowed. Writes k, v first. */
+value *build_heads(builder *b, value *q, value *k, value *v);
+
+value *build_dense(builder *b, value *x);
+value *build_shared(builder *b, value *x);
+/* x: normed input of the block's feed-forward; router_in: what the router reads. */
+value *build_experts(builder *b, value *x, value *router_in);
+
+#endif
