@@ -1,6 +1,6 @@
 /* atomic.h - files that appear whole or not at all: written as PATH.tmp-PID, synced and renamed at the end. */
-#ifndef LOAM_FILE_ATOMIC_H
-#define LOAM_FILE_ATOMIC_H
+#ifndef LOAM_BASE_ATOMIC_H
+#define LOAM_BASE_ATOMIC_H
 
 #include <stddef.h>
 

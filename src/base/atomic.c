@@ -1,5 +1,5 @@
 /* atomic.c - see atomic.h. */
-#include "file/atomic.h"
+#include "base/atomic.h"
 
 #include <errno.h>
 #include <stdbool.h>

@@ -6,8 +6,8 @@
  * A read beyond `end` sets a sticky failure: the cursor stays where it is, remembers how many bytes were wanted, and every later
  * read gives zeros. So a parser reads a whole record and asks once whether it was there. Values are little-endian and
  * are copied byte by byte: nothing is cast, nothing needs to be aligned. */
-#ifndef LOAM_FILE_READER_H
-#define LOAM_FILE_READER_H
+#ifndef LOAM_BASE_READER_H
+#define LOAM_BASE_READER_H
 
 #include <stdbool.h>
 #include <stdint.h>
