@@ -115,15 +115,13 @@ static loam_status malformed(loam_error *err, const reader *r, const char *what)
     return fail_at(err, LOAM_E_FORMAT, r->pos, "state: %s", what);
 }
 
-static loam_status check_record(const memory *m, const mem_group *g, const uint8_t *p, const reader *r, loam_error *err)
+static loam_status check_record(const uint8_t *p, const reader *r, loam_error *err)
 {
     if (le32(p) > PAGE_SLOTS) return malformed(err, r, "a page uses more slots than it has");
     for (int s = 0; s < PAGE_SLOTS; s++) {
         int32_t pos = (int32_t)le32(p + 4 + 4 * s);
         if (pos < -1 || pos == INT32_MAX || (pos >= 0 && (uint32_t)s >= le32(p))) return malformed(err, r, "a position is out of range");
     }
-    (void)m;
-    (void)g;
     return LOAM_OK;
 }
 
@@ -166,20 +164,30 @@ static loam_status read_group(const memory *m, const mem_group *g, int seq, read
     l->records = reader_take(r, (uint64_t)l->n_pages * PAGE_RECORD);
     if (!l->records) return malformed(err, r, "pages are cut off");
     for (uint32_t i = 0; i < l->n_pages && status == LOAM_OK; i++) {
-        status = check_record(m, g, l->records + (size_t)i * PAGE_RECORD, r, err);
+        status = check_record(l->records + (size_t)i * PAGE_RECORD, r, err);
         if (status == LOAM_OK && l->owners[i] == 0) status = malformed(err, r, "a page belongs to no sequence");
     }
     return status;
 }
 
-/* Room once the sequences that are replaced are gone. */
-static loam_status check_room(const memory *m, const mem_group *g, int seq, const loaded_group *l, loam_error *err)
+/* Room, in pages and in tokens, once the sequences that are replaced are gone. */
+static loam_status check_room(const mem_group *g, int seq, const loaded_group *l, loam_error *err)
 {
-    int32_t room = seq < 0 ? g->n_pages : g->n_free;
-    for (int i = 0; seq >= 0 && i < g->tables[seq].n; i++) room += g->pages[g->tables[seq].pages[i]].owners == 1;
-    (void)m;
-    if (l->n_pages <= (uint32_t)room) return LOAM_OK;
-    return fail(err, LOAM_E_FULL, "state: %u pages, the context has room for %d", l->n_pages, room);
+    int64_t pages = seq < 0 ? g->n_pages : g->n_free, tokens = g->max_tokens - (seq < 0 ? 0 : g->n_tokens), need = 0;
+    for (int i = 0; seq >= 0 && i < g->tables[seq].n; i++) {
+        const mem_page *p = &g->pages[g->tables[seq].pages[i]];
+        if (p->owners > 1) continue;
+        pages++;
+        tokens += p->count - __builtin_popcountll(p->twins);
+    }
+    for (uint32_t i = 0; i < l->n_pages; i++) {
+        const uint8_t *record = l->records + (size_t)i * PAGE_RECORD;
+        uint64_t twins = le64(record + 4 + PAGE_SLOTS * 4);
+        for (int s = 0; s < PAGE_SLOTS; s++) need += (int32_t)le32(record + 4 + 4 * s) >= 0 && !(twins >> s & 1);
+    }
+    if (l->n_pages <= pages && need <= tokens) return LOAM_OK;
+    return fail(err, LOAM_E_FULL, "state: %lld tokens in %u pages, the context has room for %lld in %lld", (long long)need, l->n_pages,
+                (long long)tokens, (long long)pages);
 }
 
 /* ---- reading: apply; nothing can fail any more but the growth of a table, which is done first ---- */
@@ -245,7 +253,7 @@ loam_status memory_undump(memory *m, int seq, reader *r, loam_error *err)
     loam_status status = reader_u32(r) == (uint32_t)m->n_groups ? LOAM_OK : malformed(err, r, "another number of cache groups");
     for (int i = 0; i < m->n_groups && status == LOAM_OK; i++) {
         status = read_group(m, &m->groups[i], seq, r, &groups[i], err);
-        if (status == LOAM_OK) status = check_room(m, &m->groups[i], seq, &groups[i], err);
+        if (status == LOAM_OK) status = check_room(&m->groups[i], seq, &groups[i], err);
     }
     const uint8_t *data = status == LOAM_OK ? reader_take(r, bytes_of_pages(m, groups)) : NULL;
     if (status == LOAM_OK && !data) status = malformed(err, r, "keys and values are cut off");
