@@ -137,6 +137,7 @@ static void by_block(binder *b)
         if (!here) r->need = DROP;
     }
     if (!l || !a->block_kinds) return;
+    if (l->n_head && !l->n_head_kv) b->rules[T_ATTN_OUTPUT].shape = "D,D"; /* attention is this one matrix */
     if (!l->n_head) b->rules[T_ATTN_NORM].need = b->rules[T_ATTN_OUTPUT].need = DROP;
     if (!l->n_ff)
         b->rules[T_FFN_NORM].need = b->rules[T_FFN_GATE].need = b->rules[T_FFN_UP].need = b->rules[T_FFN_DOWN].need = DROP;
@@ -296,8 +297,7 @@ static void qkv_rules(binder *b)
 {
     const arch_spec *a = &b->m->spec;
     const layer_facts *l = &b->m->hp.layers[b->il];
-    bool attends = l->n_head && l->n_head_kv && !(a->block_kinds && !l->n_ff);
-    if (a->latent != LATENT_NONE || !attends) return;
+    if (a->latent != LATENT_NONE || !l->n_head || !l->n_head_kv) return;
     bool fused = stored(b, T_ATTN_QKV);
     bias_need bias = a->qkv_bias == NO_BIAS ? MAY_BIAS : a->qkv_bias;
     rule_biased(b, T_ATTN_QKV, fused ? NEED : DROP, NULL, bias == BIAS ? MAY_BIAS : bias);
@@ -310,10 +310,10 @@ static void qkv_rules(binder *b)
 static loam_status fused_biases(binder *b, bound *t)
 {
     const arch_spec *a = &b->m->spec;
-    if (!t[T_ATTN_QKV].w || t[T_ATTN_QKV].b || a->qkv_bias == UNUSED_BIAS) return LOAM_OK;
+    if (!t[T_ATTN_QKV].w || t[T_ATTN_QKV].b) return LOAM_OK;
     static const slot parts[] = { T_ATTN_Q, T_ATTN_K, T_ATTN_V };
     for (int i = 0; i < 3; i++) {
-        tensor_rule r = { .slot = parts[i], .need = NEED, .bias = a->qkv_bias == BIAS ? BIAS : MAY_BIAS };
+        tensor_rule r = { .slot = parts[i], .need = NEED, .bias = a->qkv_bias == NO_BIAS ? MAY_BIAS : a->qkv_bias };
         extents e;
         loam_status st = shape_of(b, &r, &e);
         if (st == LOAM_OK) st = take_bias(b, &r, &e, &t[parts[i]]);

@@ -123,14 +123,14 @@ static value *block(builder *b, value *x)
 }
 
 /* deci: blocks without feed-forward are skipped whole; without heads they are a feed-forward alone; without key-value heads
- * attention is one matrix. */
+ * attention is one matrix, without bias. */
 static value *odd_block(builder *b, value *x)
 {
     graph *g = b->g;
     if (!b->l->n_ff) return build_narrow(b, x);
     if (b->l->n_head && b->l->n_head_kv) return block(b, x);
     if (b->l->n_head) {
-        value *a = build_linear(b, &b->t[T_ATTN_OUTPUT], build_narrow(b, build_norm(b, x, &b->t[T_ATTN_NORM])));
+        value *a = g_matmul(g, b->t[T_ATTN_OUTPUT].w, build_narrow(b, build_norm(b, x, &b->t[T_ATTN_NORM])));
         value *f = g_add(g, build_narrow(b, x), a);
         return g_add(g, f, feed_forward(b, ffn_input(b, f), x));
     }

@@ -227,6 +227,32 @@ static void unmark_dna(loam_tokenizer *t)
     }
 }
 
+/* Adds a batch of texts, so that the table's memory is on its way before it is needed. */
+#define BATCH 16u
+
+static loam_status add_batch(loam_tokenizer *t, const vocab_view *v, uint32_t first, loam_error *err)
+{
+    table_key keys[BATCH];
+    uint32_t n = t->n_tokens - first < BATCH ? t->n_tokens - first : BATCH;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t space;
+        text_view *key = &t->keys[first + i];
+        if (!key_of(t, t->texts[first + i], key, &space)) return fail_nomem(err, "the token table", key->len);
+        keys[i] = table_key_of(&t->table, key->data, key->len, space);
+        table_prefetch(&t->table, keys[i]);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t id = first + i, there = id;
+        if (!table_put(&t->table, t->keys, keys[i], t->keys[id].data, t->keys[id].len, &there))
+            return fail_nomem(err, "the token table", t->table.size * sizeof(table_slot));
+        if (there != id)
+            return fail(err, LOAM_E_FORMAT, "%s: tokens %u and %u have the same text '%.*s'", v->source, there, id,
+                        (int)(t->texts[id].len < 64 ? t->texts[id].len : 64), t->texts[id].data);
+        t->keys[id].len |= keys[i].len & TABLE_VERBATIM; /* a length that no symbol has */
+    }
+    return LOAM_OK;
+}
+
 /* Texts to ids. Only BPE keeps keys of its own, which further symbols are added to. */
 static loam_status load_table(loam_tokenizer *t, const vocab_view *v, loam_error *err)
 {
@@ -238,14 +264,9 @@ static loam_status load_table(loam_tokenizer *t, const vocab_view *v, loam_error
     }
     t->n_symbols = t->n_tokens;
     if (!table_init(&t->table, t->n_tokens, t->secret)) return fail_nomem(err, "the token table", t->n_tokens * sizeof(table_slot));
-    for (uint32_t id = 0; id < t->n_tokens; id++) {
-        uint32_t there = id, space;
-        if (!key_of(t, t->texts[id], &t->keys[id], &space) || !table_put(&t->table, t->keys, t->keys[id], space, &there))
-            return fail_nomem(err, "the token table", t->texts[id].len);
-        if (there != id)
-            return fail(err, LOAM_E_FORMAT, "%s: tokens %u and %u have the same text '%.*s'", v->source, there, id,
-                        (int)(t->texts[id].len < 64 ? t->texts[id].len : 64), t->texts[id].data);
-        t->keys[id].len |= space; /* verbatim texts have the length of no symbol */
+    for (uint32_t id = 0; id < t->n_tokens; id += BATCH) {
+        loam_status st = add_batch(t, v, id, err);
+        if (st != LOAM_OK) return st;
     }
     if (t->dialect == DIALECT_DNA) unmark_dna(t);
     return LOAM_OK;
@@ -254,7 +275,7 @@ static loam_status load_table(loam_tokenizer *t, const vocab_view *v, loam_error
 static loam_status build_kind(loam_tokenizer *t, const vocab_view *v, loam_error *err)
 {
     switch (t->kind) {
-    case LOAM_TOKENIZER_SPM: return spm_build(t, err);
+    case LOAM_TOKENIZER_SPM: spm_build(t); return LOAM_OK;
     case LOAM_TOKENIZER_BPE: return bpe_build(t, v, err);
     case LOAM_TOKENIZER_WPM: return wordpiece_build(t, err);
     case LOAM_TOKENIZER_UGM: return unigram_build(t, v, err);
@@ -307,7 +328,8 @@ static void load_ids(loam_tokenizer *t, const vocab_view *v)
         int64_t id = tok_key(v, id_keys[i].key);
         if (id < 0) continue;
         if (id < t->n_tokens) t->role[id_keys[i].role] = (loam_token)id;
-        else log_at(LOAM_LOG_WARN, "%s: %s is %lld, but there are %u tokens; ignored", v->source, id_keys[i].key, (long long)id, t->n_tokens);
+        else if (id != UINT32_MAX)
+            log_at(LOAM_LOG_WARN, "%s: %s is %lld, but there are %u tokens; ignored", v->source, id_keys[i].key, (long long)id, t->n_tokens);
     }
 }
 
@@ -391,7 +413,7 @@ void loam_tokenizer_free(loam_tokenizer *t)
     mem_free(t->special_shorter);
     trie_free(&t->special_trie);
     pair_free(&t->pairs);
-    trie_free(&t->words);
+    trie_free(&t->matches);
     mem_free(t->word_text);
     mem_free(t->word_cost);
     trie_free(&t->user_prefixes);

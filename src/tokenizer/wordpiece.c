@@ -5,10 +5,11 @@
 
 loam_status wordpiece_build(loam_tokenizer *t, loam_error *err)
 {
-    uint32_t old;
-    bool ok = trie_init(&t->words, t->texts, t->n_tokens + t->n_tokens / 4, t->secret);
-    for (uint32_t id = 0; id < t->n_tokens && ok; id++) ok = trie_put(&t->words, id, &old);
-    return ok ? LOAM_OK : fail_nomem(err, "the token trie", t->n_tokens * sizeof(trie_edge));
+    uint32_t *list = mem_alloc_array(t->n_tokens, sizeof *list);
+    for (uint32_t id = 0; list && id < t->n_tokens; id++) list[id] = id;
+    bool ok = list && trie_build(&t->matches, t->texts, list, t->n_tokens);
+    mem_free(list);
+    return ok ? LOAM_OK : fail_nomem(err, "the token trie", t->n_tokens * sizeof(trie_node));
 }
 
 /* The ids of one word, which begins with SPACE_MARK. */
@@ -17,7 +18,7 @@ static loam_status match_word(tok_run *r, const char *s, size_t n)
     size_t first = r->n, len;
     loam_status st = LOAM_OK;
     for (size_t i = 0; i < n && st == LOAM_OK; i += len) {
-        uint32_t id = trie_longest(&r->t->words, s + i, n - i, &len);
+        uint32_t id = trie_longest(&r->t->matches, s + i, n - i, &len);
         if (id == TRIE_NONE) {
             r->n = first;
             return run_push(r, r->t->role[LOAM_TOKEN_UNK]);

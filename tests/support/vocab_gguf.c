@@ -46,14 +46,25 @@ static void skip(walker *w, uint64_t type)
 /* The value of a key; *type gets its type. NULL where absent. */
 static const uint8_t *find(const vocab_gguf *v, const char *key, uint64_t *type)
 {
-    walker w = { v->file.data + 16 };
-    for (uint64_t n = take(&w, 8); n > 0; n--) {
-        text_view name = take_text(&w);
-        *type = take(&w, 4);
-        if (name.len == strlen(key) && memcmp(name.data, key, name.len) == 0) return w.p;
-        skip(&w, *type);
+    for (size_t i = 0; i < v->n_keys; i++) {
+        if (v->keys[i].name.len != strlen(key) || memcmp(v->keys[i].name.data, key, strlen(key)) != 0) continue;
+        *type = v->keys[i].type;
+        return v->keys[i].value;
     }
     return NULL;
+}
+
+static void list_keys(vocab_gguf *v)
+{
+    walker w = { v->file.data + 16 };
+    uint64_t n = take(&w, 8);
+    for (v->n_keys = 0; v->n_keys < n && v->n_keys < VOCAB_GGUF_KEYS; v->n_keys++) {
+        vocab_gguf_key *k = &v->keys[v->n_keys];
+        k->name = take_text(&w);
+        k->type = take(&w, 4);
+        k->value = w.p;
+        skip(&w, k->type);
+    }
 }
 
 static int64_t get_int(void *keys, const char *key)
@@ -106,6 +117,7 @@ bool vocab_gguf_open(vocab_gguf *v, const char *path)
         fprintf(stderr, "%s\n", err.message);
         return false;
     }
+    list_keys(v);
     v->view = (vocab_view){ .source = path, .borrow = true, .keys = v, .get_int = get_int, .get_text = get_text };
     v->view.model = get_text(v, "tokenizer.ggml.model");
     v->view.pre = get_text(v, "tokenizer.ggml.pre");

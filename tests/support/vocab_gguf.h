@@ -5,7 +5,17 @@
 #include "base/os.h"
 #include "base/vocab.h"
 
+#define VOCAB_GGUF_KEYS 128
+
+typedef struct vocab_gguf_key {
+    text_view name;
+    uint64_t type;
+    const uint8_t *value;
+} vocab_gguf_key;
+
 typedef struct vocab_gguf {
+    vocab_gguf_key keys[VOCAB_GGUF_KEYS];
+    size_t n_keys;
     vocab_view view;
     os_file file;
     void *memory;
