@@ -121,6 +121,7 @@ static void time_type(int type, const options *o, double peak)
         printf("%-8s %-10s %3d  %10.1f us  %6.1f GB/s  %7.1f GMAC/s", t->name, v[i].set->name, v[i].cols, ns / 1e3,
             (double)rows * (double)row / ns, gmac);
         if (peak > 0) printf("  %3.0f %% of VNNI", 100 * gmac / peak);
+        printf("  (best %.1f us)", v[i].ns[0] / 1e3);
         printf("\n");
     }
     mem_free(w);

@@ -253,9 +253,11 @@ int cmd_debug_script(const options *o)
     script c = { .o = o };
     buffer text = { 0 };
     int code = session_open(&c.s, o, false);
-    c.p = session_params(o);
-    c.p.n_ctx = SCRIPT_CONTEXT;
-    c.p.n_seq_max = SCRIPT_SEQUENCES;
+    if (code == EXIT_DONE) {
+        c.p = session_params(&c.s, o);
+        c.p.n_ctx = SCRIPT_CONTEXT;
+        c.p.n_seq_max = SCRIPT_SEQUENCES;
+    }
     if (code == EXIT_DONE && !read_file(o, opt_text(o, OPT_SCRIPT_FILE), &text)) code = EXIT_FAILED;
     if (code == EXIT_DONE && !(c.out = fopen(opt_text(o, OPT_OUTPUT), "wbe")))
         code = say_failed(o, "%s: cannot be written: %s", opt_text(o, OPT_OUTPUT), strerror(errno));

@@ -36,7 +36,14 @@ static int32_t rope_scaling(const options *o)
     return strcasecmp(name, "none") == 0 ? LOAM_ROPE_NONE : strcasecmp(name, "linear") == 0 ? LOAM_ROPE_LINEAR : LOAM_ROPE_YARN;
 }
 
-loam_context_params session_params(const options *o)
+/* The cache is kept as exact as the weights are. */
+static loam_type cache_type(const session *s, const options *o, option_id id)
+{
+    if (opt_type(o, id) >= 0) return (loam_type)opt_type(o, id);
+    return loam_model_bytes(s->model) == 4 * loam_model_n_params(s->model) ? LOAM_F32 : LOAM_F16;
+}
+
+loam_context_params session_params(const session *s, const options *o)
 {
     loam_context_params p = loam_context_defaults();
     bool debug = o->command == CMD_EVAL || o->command == CMD_SCRIPT;
@@ -44,8 +51,8 @@ loam_context_params session_params(const options *o)
     p.n_ubatch = (uint32_t)opt_int(o, OPT_UBATCH);
     if (opt_given(o, OPT_THREADS)) p.n_threads = (int32_t)opt_int(o, OPT_THREADS);
     if (opt_given(o, OPT_THREADS_BATCH)) p.n_threads_batch = (int32_t)opt_int(o, OPT_THREADS_BATCH);
-    p.type_k = (loam_type)opt_type(o, debug ? OPT_DEBUG_TYPE_K : OPT_TYPE_K);
-    p.type_v = (loam_type)opt_type(o, debug ? OPT_DEBUG_TYPE_V : OPT_TYPE_V);
+    p.type_k = cache_type(s, o, debug ? OPT_DEBUG_TYPE_K : OPT_TYPE_K);
+    p.type_v = cache_type(s, o, debug ? OPT_DEBUG_TYPE_V : OPT_TYPE_V);
     p.rope_scaling = rope_scaling(o);
     if (opt_given(o, OPT_ROPE_FREQ_BASE)) p.rope_freq_base = (float)opt_num(o, OPT_ROPE_FREQ_BASE);
     if (opt_given(o, OPT_ROPE_FREQ_SCALE)) p.rope_freq_scale = (float)opt_num(o, OPT_ROPE_FREQ_SCALE);
@@ -54,21 +61,11 @@ loam_context_params session_params(const options *o)
     return p;
 }
 
-/* A model whose weights are all F32 is run for its exact results: its cache is F32 too unless a type is asked for. */
-static void exact_cache(const session *s, const options *o, loam_context_params *p)
-{
-    if (loam_model_bytes(s->model) != 4 * loam_model_n_params(s->model)) return;
-    if (!opt_given(o, OPT_TYPE_K) && !opt_given(o, OPT_DEBUG_TYPE_K)) p->type_k = LOAM_F32;
-    if (!opt_given(o, OPT_TYPE_V) && !opt_given(o, OPT_DEBUG_TYPE_V)) p->type_v = LOAM_F32;
-}
-
-int session_context(session *s, const options *o, const loam_context_params *params)
+int session_context(session *s, const options *o, const loam_context_params *p)
 {
     loam_error err;
     uint64_t start = now_ns();
-    loam_context_params p = *params;
-    exact_cache(s, o, &p);
-    if (loam_context_new(&s->ctx, s->model, &p, &err) != LOAM_OK) return say_error(o, &err);
+    if (loam_context_new(&s->ctx, s->model, p, &err) != LOAM_OK) return say_error(o, &err);
     s->load_ns += now_ns() - start;
     return EXIT_DONE;
 }

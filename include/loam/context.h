@@ -131,6 +131,37 @@ LOAM_API int32_t loam_memory_seq_pos_max(const loam_context *ctx, int32_t seq); 
 LOAM_API void loam_memory_clear(loam_context *ctx);
 LOAM_API bool loam_memory_can_shift(const loam_context *ctx);
 
+/* ---- the state of the sequences, in memory, in files, through a callback. Versioned, little-endian, with a checksum, bound
+ * to the model and to the types of the cache; a context of another size takes it where it fits. What is decoded after a
+ * restore has the same bits. seq -1: all sequences; else that one, which a state of one sequence also replaces, whatever
+ * its number was. Errors of loading: FORMAT (damaged, cut off, foreign), ARG (another model or cache, wrong kind), FULL (no
+ * room), UNSUPPORTED (a newer version); the context is then as it was. ---- */
+
+/* Receives the state in order; false stops. */
+typedef bool (*loam_write_fn)(void *user, const void *data, size_t n);
+typedef struct loam_writer {
+    loam_write_fn write;
+    void *user;
+} loam_writer;
+
+/* Token ids stored beside a state: the prompt that it is the state of. */
+typedef struct loam_state_tokens {
+    int32_t *ids;                  /* caller's array */
+    size_t cap;                    /* its room */
+    size_t n;                      /* out: ids stored */
+} loam_state_tokens;
+
+LOAM_API size_t loam_state_size(loam_context *ctx, int32_t seq);   /* bytes without tokens; 0: seq is out of range */
+LOAM_API loam_status loam_state_save(loam_context *ctx, int32_t seq, void *data, size_t size, size_t *written, loam_error *err);
+LOAM_API loam_status loam_state_load(loam_context *ctx, int32_t seq, const void *data, size_t size, loam_error *err);
+LOAM_API loam_status loam_state_write(loam_context *ctx, int32_t seq, const int32_t *tokens, size_t n_tokens,
+                                      const loam_writer *writer, loam_error *err);
+/* The file appears whole or not at all. tokens may be NULL. */
+LOAM_API loam_status loam_state_save_file(loam_context *ctx, int32_t seq, const char *path, const int32_t *tokens, size_t n_tokens,
+                                          loam_error *err);
+LOAM_API loam_status loam_state_load_file(loam_context *ctx, int32_t seq, const char *path, loam_state_tokens *tokens,
+                                          loam_error *err);
+
 /* ---- times, in nanoseconds since the last reset ---- */
 typedef struct loam_perf {
     uint64_t load_ns;              /* of the context: construction */

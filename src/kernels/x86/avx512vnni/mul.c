@@ -1,7 +1,7 @@
 /* mul.c - integer products with AVX-512 VNNI: the loops over strips, chunks of k and tiles of columns, and the table.
  *
- *   many columns:  for each 192 rows, for each chunk of 512 values: unpack 12 panels (L2); then, 32 columns at a time,
- *                  3 panels (L1) are multiplied with tiles of 4 columns; sums rest in y between chunks
+ *   many columns:  for each 96 rows, for each chunk of 2048 values: unpack 6 panels (L2); then, 32 columns at a time,
+ *                  3 panels are multiplied with tiles of 4 columns; sums rest in y between chunks
  *   few columns:   each strip of 16 rows runs over all of k
  * Rows beyond the last multiple of 16 are first copied, chunk by chunk, into a strip whose other rows are zeros. */
 #include <string.h>
@@ -114,9 +114,10 @@ static void prefetch_strip(const mul_args *a, const vnni_type *t, int row, int64
             _mm_prefetch((const char *)a->w + (size_t)r * a->w_stride + from + i, _MM_HINT_T1);
 }
 
-/* One chunk of up to PANELS strips. */
-static void many_columns(const mul_args *a, const vnni_type *t, int row, int64_t k, int64_t values)
+/* One chunk of a block of strips. */
+static void many_columns(const mul_args *a, const vnni_type *t, int row, int64_t k)
 {
+    const int64_t values = a->k - k < CHUNK ? a->k - k : CHUNK;
     tile first = { .panel = a->scratch, .x = column_at(a, 0, k), .x_stride = a->x_stride,
         .pieces = values / (t->super ? 256 : 32), .y = a->y + row, .y_stride = a->y_stride, .resume = k > 0 };
     uint8_t *panel = a->scratch;
@@ -138,5 +139,5 @@ void vnni_mul(const mul_args *a, const vnni_type *t)
         return;
     }
     for (int row = 0; row < a->rows; row += 16 * PANELS)
-        for (int64_t k = 0; k < a->k; k += CHUNK) many_columns(a, t, row, k, a->k - k < CHUNK ? a->k - k : CHUNK);
+        for (int64_t k = 0; k < a->k; k += CHUNK) many_columns(a, t, row, k);
 }

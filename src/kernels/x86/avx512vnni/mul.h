@@ -27,9 +27,9 @@
 #define INLINE static inline __attribute__((always_inline))
 
 enum {
-    CHUNK = 512,           /* values of k that are unpacked at a time: TILE_PANELS of them stay in L1 */
-    PANELS = 12,           /* panels of 16 rows that share one pass over the activations */
-    FEW = 4,               /* up to this many columns are multiplied without a panel */
+    PANELS = 6, CHUNK = 2048,          /* panels and values of k that are unpacked before they are multiplied */
+    SMALL = 4, SMALL_CHUNK = 2048,     /* up to SMALL columns: TILE_PANELS panels and less of k */
+    FEW = 8,                           /* up to this many columns are multiplied without panels */
     TILE_PANELS = 3, TILE_COLUMNS = 4,  /* of one pass of the core */
     COLUMNS = 32           /* columns that are multiplied with TILE_PANELS panels before the next ones */
 };

@@ -26,42 +26,52 @@ INLINE void multiply(const tile *t, const uint8_t *const w[TILE_PANELS], size_t 
     }
 }
 
+typedef struct sums32 {
+    __m512 acc[TILE_PANELS][TILE_COLUMNS];
+} sums32;
+
+/* One step of block i of the group: half -1 is all of its 32 values; 0 and 1 are 16 of a split type. */
+INLINE void step32(const tile *t, const panel32 *w, size_t group, size_t i, int half, bool has_min, int panels, int cols,
+                   sums32 *s)
+{
+    const size_t next = (size_t)t->pieces;   /* from one panel to the next */
+    const int width = half < 0 ? 8 : 4, from = half > 0 ? 4 : 0;
+    __m512i sums[TILE_PANELS][TILE_COLUMNS];
+    __m512 d[TILE_PANELS], m[TILE_PANELS];
+    const uint8_t *q[TILE_PANELS];
+    EACH_PANEL q[p] = w[(size_t)p * next].q + 64 * from;
+    EACH_COLUMN {
+        const act_a32 *x = (const act_a32 *)(column(t, c) + group);
+        const __m512i first = has_min ? _mm512_setzero_si512() : broadcast(half < 0 ? &x->init32[i] : &x->init16[2 * i + (size_t)half]);
+        EACH_PANEL sums[p][c] = first;
+    }
+    multiply(t, q, group + 32 * i + (size_t)(4 * from), width, panels, cols, sums);
+    EACH_PANEL d[p] = _mm512_load_ps(half > 0 ? w[(size_t)p * next].m : w[(size_t)p * next].d);
+    EACH_PANEL m[p] = has_min ? _mm512_load_ps(w[(size_t)p * next].m) : d[p];
+    EACH_COLUMN {
+        const act_a32 *x = (const act_a32 *)(column(t, c) + group);
+        const __m512 dx = _mm512_set1_ps(x->d[i]);
+        EACH_PANEL s->acc[p][c] = _mm512_fmadd_ps(_mm512_mul_ps(d[p], dx), _mm512_cvtepi32_ps(sums[p][c]), s->acc[p][c]);
+        if (!has_min) continue;
+        const __m512 ds = _mm512_set1_ps(x->ds[i]);
+        EACH_PANEL s->acc[p][c] = _mm512_fmadd_ps(m[p], ds, s->acc[p][c]);
+    }
+}
+
 /* Panel bytes have offset 128, or none where the type has minima. */
 INLINE void core32(const tile *t, bool has_min, bool split, int panels, int cols)
 {
-    __m512 acc[TILE_PANELS][TILE_COLUMNS];
-    EACH_PANEL EACH_COLUMN acc[p][c] = y_start(y_at(t, p, c), rows_of(t, p, panels), t->resume);
+    sums32 s;
+    EACH_PANEL EACH_COLUMN s.acc[p][c] = y_start(y_at(t, p, c), rows_of(t, p, panels), t->resume);
     const panel32 *w = t->panel;
-    const size_t next = (size_t)t->pieces;   /* from one panel to the next */
     for (int64_t b = 0; b < t->pieces; b++, w++) {
         const size_t group = (size_t)(b / 8) * sizeof(act_a32), i = (size_t)(b % 8);
-#pragma GCC unroll 2
-        for (int half = 0; half < (split ? 2 : 1); half++) {
-            __m512i sums[TILE_PANELS][TILE_COLUMNS];
-            const uint8_t *q[TILE_PANELS];
-            const int width = split ? 4 : 8;
-            EACH_PANEL q[p] = w[(size_t)p * next].q + 64 * width * half;
-            EACH_COLUMN {
-                const act_a32 *x = (const act_a32 *)(column(t, c) + group);
-                const __m512i first = has_min ? _mm512_setzero_si512()
-                                              : broadcast(split ? &x->init16[2 * i + (size_t)half] : &x->init32[i]);
-                EACH_PANEL sums[p][c] = first;
-            }
-            multiply(t, q, group + 32 * i + 16 * (size_t)half, width, panels, cols, sums);
-            __m512 d[TILE_PANELS], m[TILE_PANELS];
-            EACH_PANEL d[p] = _mm512_load_ps(half ? w[(size_t)p * next].m : w[(size_t)p * next].d);
-            if (has_min) EACH_PANEL m[p] = _mm512_load_ps(w[(size_t)p * next].m);
-            EACH_COLUMN {
-                const act_a32 *x = (const act_a32 *)(column(t, c) + group);
-                const __m512 dx = _mm512_set1_ps(x->d[i]);
-                EACH_PANEL acc[p][c] = _mm512_fmadd_ps(_mm512_mul_ps(d[p], dx), _mm512_cvtepi32_ps(sums[p][c]), acc[p][c]);
-                if (!has_min) continue;
-                const __m512 ds = _mm512_set1_ps(x->ds[i]);
-                EACH_PANEL acc[p][c] = _mm512_fmadd_ps(m[p], ds, acc[p][c]);
-            }
-        }
+        if (split) {
+            step32(t, w, group, i, 0, has_min, panels, cols, &s);
+            step32(t, w, group, i, 1, has_min, panels, cols, &s);
+        } else step32(t, w, group, i, -1, has_min, panels, cols, &s);
     }
-    EACH_PANEL EACH_COLUMN _mm512_mask_storeu_ps(y_at(t, p, c), rows_of(t, p, panels), acc[p][c]);
+    EACH_PANEL EACH_COLUMN _mm512_mask_storeu_ps(y_at(t, p, c), rows_of(t, p, panels), s.acc[p][c]);
 }
 
 /* The float sums stay in memory: the registers hold the integers. */

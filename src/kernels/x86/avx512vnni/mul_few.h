@@ -4,19 +4,24 @@
 
 #include "kernels/x86/avx512vnni/mul_levels.h"
 
-/* Constants of a type. */
-typedef struct traits {
-    int bytes;                   /* of a block in memory */
-    int shift;                   /* a byte is level + (128 >> shift) */
-    bool offset;                 /* else a byte is the level */
-    bool narrow;                 /* A256: sub-blocks of 16 values, not 32 */
-    bool has_min;
-} traits;
-
 INLINE __m512i start(const int32_t *init, const traits t)
 {
     if (!t.offset) return _mm512_setzero_si512();
     return t.shift ? _mm512_srai_epi32(broadcast(init), (unsigned)t.shift) : broadcast(init);
+}
+
+/* One column: `width` registers times the activations at v, on top of `first`. Up to 3 columns two sums run side by
+ * side, for latency. */
+INLINE __m512i dot(__m512i first, const __m512i *q, const int8_t *v, int width, int columns)
+{
+    const bool two = columns <= 3;
+    __m512i a = first, b = _mm512_setzero_si512();
+#pragma GCC unroll 8
+    for (int i = 0; i < width; i++) {
+        if (two && i % 2) b = _mm512_dpbusd_epi32(b, q[i], broadcast(v + 4 * i));
+        else a = _mm512_dpbusd_epi32(a, q[i], broadcast(v + 4 * i));
+    }
+    return two ? _mm512_add_epi32(a, b) : a;
 }
 
 INLINE void prefetch(const uint8_t *p, int bytes)
@@ -41,31 +46,8 @@ INLINE void few32_sink(void *sink, int block, const __m512i q[8])
 #pragma GCC unroll 8
     for (int c = 0; c < f->n; c++) {
         const act_a32 *x = (const act_a32 *)(f->x + (size_t)c * f->x_stride);
-        const int8_t *v = x->q + 32 * f->block;
-        __m512i a = start(&x->init32[f->block], f->t), b = _mm512_setzero_si512();
-#pragma GCC unroll 8
-        for (int i = 0; i < 8; i += 2) {
-            a = _mm512_dpbusd_epi32(a, q[i], broadcast(v + 4 * i));
-            b = _mm512_dpbusd_epi32(b, q[i + 1], broadcast(v + 4 * i + 4));
-        }
-        f->p[c] = _mm512_add_epi32(a, b);
+        f->p[c] = dot(start(&x->init32[f->block], f->t), q, x->q + 32 * f->block, 8, f->n);
     }
-}
-
-typedef void (*levels_fn)(const uint8_t *b, size_t s, sink_fn sink, void *to);
-
-/* The scales (2 bytes) or scales and minima (4 bytes) that stand first in each of n blocks of 16 rows, [block][row]. The
- * detour over memory leaves the vector ports to the products. */
-INLINE void gather_scales(const uint8_t *w, size_t s, int bytes, int n, bool pairs, void *out)
-{
-    for (int r = 0; r < 16; r++)
-        for (int i = 0; i < n; i++) {
-            const uint8_t *at = w + (size_t)r * s + (size_t)(i * bytes);
-            uint32_t v = 0;
-            __builtin_memcpy(&v, at, pairs ? 4 : 2);
-            __asm__("" : "+r"(v));
-            __builtin_memcpy((uint8_t *)out + (pairs ? 4 : 2) * (16 * i + r), &v, pairs ? 4 : 2);
-        }
 }
 
 INLINE void few32_run(const strip *s, const traits t, levels_fn levels, int n)
@@ -75,18 +57,15 @@ INLINE void few32_run(const strip *s, const traits t, levels_fn levels, int n)
     few32 f = { .x = s->x, .x_stride = s->x_stride, .t = t, .n = n };
     const uint8_t *w = s->w, *next = s->next;
     for (int64_t left = s->pieces; left > 0; left -= 8, f.x += sizeof(act_a32)) {
-        uint32_t scales[8 * 16];
+        _Alignas(64) heads32 heads;
         const int blocks = left < 8 ? (int)left : 8;
-        if (blocks == 8) gather_scales(w, s->stride, t.bytes, 8, t.has_min, scales);
-        else gather_scales(w, s->stride, t.bytes, blocks, t.has_min, scales);
+        if (blocks == 8) gather_heads(w, s->stride, t, 8, &heads);
+        else gather_heads(w, s->stride, t, blocks, &heads);
         for (int i = 0; i < blocks; i++, w += t.bytes, next += 16 * t.bytes) {
             prefetch(next, 16 * t.bytes);
             f.block = i;
-            levels(w, s->stride, few32_sink, &f);
-            const __m512i dm = _mm512_loadu_si512(scales + 16 * i);
-            const __m512 d = t.has_min ? halves_to_floats(dm)
-                                       : _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)((const uint16_t *)scales + 16 * i)));
-            const __m512 m = t.has_min ? halves_to_floats(_mm512_srli_epi32(dm, 16)) : d;
+            levels(w, s->stride, heads.high[i], few32_sink, &f);
+            const __m512 d = scale32(&heads, i, t), m = t.has_min ? min32(&heads, i) : d;
 #pragma GCC unroll 8
             for (int c = 0; c < n; c++) {
                 const act_a32 *x = (const act_a32 *)(f.x + (size_t)c * f.x_stride);
@@ -109,40 +88,35 @@ typedef struct few256 {
     __m512 sum[FEW];
 } few256;
 
+/* Sub-block j: `width` registers. */
+INLINE void few256_sub(few256 *f, int j, const __m512i *q, int width)
+{
+    const __m512 scale = _mm512_load_ps(f->head->scale[j]);
+#pragma GCC unroll 8
+    for (int c = 0; c < f->n; c++) {
+        const act_a256 *x = (const act_a256 *)(f->x + (size_t)c * f->x_stride);
+        const __m512i p = dot(start(f->t.narrow ? &x->init16[j] : &x->init32[j], f->t), q, x->q + 4 * width * j, width, f->n);
+        f->sum[c] = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(p), f->sum[c]);
+    }
+}
+
 INLINE void few256_sink(void *sink, int block, const __m512i q[8])
 {
     few256 *f = sink;
-    const int width = f->t.narrow ? 4 : 8;
-#pragma GCC unroll 2
-    for (int half = 0; half < 8 / width; half++) {
-        const int j = f->t.narrow ? 2 * block + half : block;
-        const __m512 scale = _mm512_load_ps(f->head->scale[j]);
-#pragma GCC unroll 8
-        for (int c = 0; c < f->n; c++) {
-            const act_a256 *x = (const act_a256 *)(f->x + (size_t)c * f->x_stride);
-            const int8_t *v = x->q + 32 * block + 4 * width * half;
-            __m512i p = start(f->t.narrow ? &x->init16[j] : &x->init32[j], f->t), p2 = _mm512_setzero_si512();
-#pragma GCC unroll 8
-            for (int i = 0; i < width; i += 2) {
-                p = _mm512_dpbusd_epi32(p, q[width * half + i], broadcast(v + 4 * i));
-                p2 = _mm512_dpbusd_epi32(p2, q[width * half + i + 1], broadcast(v + 4 * i + 4));
-            }
-            f->sum[c] = _mm512_fmadd_ps(scale, _mm512_cvtepi32_ps(_mm512_add_epi32(p, p2)), f->sum[c]);
-        }
-    }
+    if (f->t.narrow) {
+        few256_sub(f, 2 * block, q, 4);
+        few256_sub(f, 2 * block + 1, q + 4, 4);
+    } else few256_sub(f, block, q, 8);
 }
 
 /* The exact sum of minima times sums of activations. */
 INLINE __m512i minima(const head256 *h, const act_a256 *x, const traits t)
 {
     __m512i sum = _mm512_setzero_si512();
-#pragma GCC unroll 8
     for (int j = 0; j < (t.narrow ? 8 : 4); j++)
         sum = _mm512_dpwssd_epi32(sum, _mm512_load_si512(h->min[j]), broadcast((t.narrow ? x->sum16 : x->sum32) + 2 * j));
     return sum;
 }
-
-typedef void (*head_fn)(const uint8_t *b, size_t s, head256 *h);
 
 INLINE void few256_run(const strip *s, const traits t, head_fn head, levels_fn levels, int n)
 {
@@ -155,7 +129,7 @@ INLINE void few256_run(const strip *s, const traits t, head_fn head, levels_fn l
         prefetch(next, 16 * t.bytes);
         head(w, s->stride, &h);
         for (int c = 0; c < n; c++) f.sum[c] = _mm512_setzero_ps();
-        levels(w, s->stride, few256_sink, &f);
+        levels(w, s->stride, NULL, few256_sink, &f);
 #pragma GCC unroll 8
         for (int c = 0; c < n; c++) {
             const act_a256 *x = (const act_a256 *)(f.x + (size_t)c * f.x_stride);
@@ -168,15 +142,12 @@ INLINE void few256_run(const strip *s, const traits t, head_fn head, levels_fn l
     for (int c = 0; c < n; c++) _mm512_mask_storeu_ps(s->y + (size_t)c * s->y_stride, s->rows, acc[c]);
 }
 
-#define FEW32(suffix, traits, levels) \
-    static void few1_##suffix(const strip *s) { few32_run(s, traits, levels, 1); } \
-    static void few2_##suffix(const strip *s) { few32_run(s, traits, levels, 2); } \
-    static void few3_##suffix(const strip *s) { few32_run(s, traits, levels, 3); } \
-    static void few4_##suffix(const strip *s) { few32_run(s, traits, levels, 4); }
-#define FEW256(suffix, traits, head, levels) \
-    static void few1_##suffix(const strip *s) { few256_run(s, traits, head, levels, 1); } \
-    static void few2_##suffix(const strip *s) { few256_run(s, traits, head, levels, 2); } \
-    static void few3_##suffix(const strip *s) { few256_run(s, traits, head, levels, 3); } \
-    static void few4_##suffix(const strip *s) { few256_run(s, traits, head, levels, 4); }
+#define FEW_COLUMNS(suffix, n, run, ...) static void few##n##_##suffix(const strip *s) { run(s, __VA_ARGS__, n); }
+#define FEW_KERNELS(suffix, ...) \
+    FEW_COLUMNS(suffix, 1, __VA_ARGS__) FEW_COLUMNS(suffix, 2, __VA_ARGS__) FEW_COLUMNS(suffix, 3, __VA_ARGS__) \
+    FEW_COLUMNS(suffix, 4, __VA_ARGS__) FEW_COLUMNS(suffix, 5, __VA_ARGS__) FEW_COLUMNS(suffix, 6, __VA_ARGS__) \
+    FEW_COLUMNS(suffix, 7, __VA_ARGS__) FEW_COLUMNS(suffix, 8, __VA_ARGS__)
+#define FEW_NAMES(suffix) \
+    few1_##suffix, few2_##suffix, few3_##suffix, few4_##suffix, few5_##suffix, few6_##suffix, few7_##suffix, few8_##suffix
 
 #endif
