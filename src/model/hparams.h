@@ -44,7 +44,8 @@ typedef struct hparams {
     rope_facts rope;
     window_kind window;      /* of the window blocks; WINDOW_NONE when there are none */
     int window_size;
-    float embedding_scale, residual_scale, hidden_scale, logit_scale; /* multiply; 1 = none */
+    /* factors; 1 = none */
+    float embedding_scale, residual_scale, hidden_scale, logit_scale;
     float logit_cap, score_cap;                                      /* 0 = off */
     float clamp, alibi, value_scale;                                 /* 0, 0, 1 = off */
     float attention_scale, output_scale;                             /* keys; 0 = absent */
