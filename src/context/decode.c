@@ -54,6 +54,7 @@ static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loa
         .arena = ctx->arena, .scratch = ctx->scratch, .scratch_stride = ctx->scratch_stride,
         .shared = ctx->shared, .shared_bytes = ctx->shared_bytes,
         .abort = ctx->p.abort, .abort_user = ctx->p.abort_user,
+        .observe = ctx->observe ? context_observe : NULL, .observe_user = ctx,
     };
     run.inputs[INPUT_TOKENS] = b->token ? b->token + first : NULL;
     run.inputs[INPUT_EMBD] = b->embd ? b->embd + (size_t)first * (size_t)loam_model_n_embd(ctx->model) : NULL;
@@ -66,7 +67,7 @@ static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loa
     status = memory_view(ctx->mem, first, n, b->pos + first, &run.kv);
     if (status == LOAM_OK) status = plan_execute(&run);
     *row += n_out;
-    return status == LOAM_E_ABORTED ? fail(err, LOAM_E_ABORTED, "the abort callback stopped the batch") : status;
+    return status == LOAM_E_ABORTED ? fail(err, LOAM_E_ABORTED, "the %s stopped the batch", ctx->observe ? "observer or the abort callback" : "abort callback") : status;
 }
 
 static loam_status compute(loam_context *ctx, loam_error *err)
