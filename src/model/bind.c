@@ -270,7 +270,9 @@ static loam_status take_bias(binder *b, const tensor_rule *r, const extents *sha
 static loam_status shape_of(const binder *b, const tensor_rule *r, extents *e)
 {
     const char *text = r->shape ? r->shape : slots[r->slot].shape;
-    if (expr_shape(text, &b->sym, e->ne, &e->n)) return LOAM_OK;
+    bool good = expr_shape(text, &b->sym, e->ne, &e->n);
+    for (int i = 0; i < 4; i++) good = good && e->ne[i] > 0;
+    if (good) return LOAM_OK;
     return fail(b->err, LOAM_E_FORMAT, "%s: the shape of tensor '%s' (%s) does not follow from the hyper-parameters",
                 gguf_path(b->m->file), slots[r->slot].name, text);
 }

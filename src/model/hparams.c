@@ -26,7 +26,7 @@ static void read_heads(hparams *h, keys *k)
     if (k->status != LOAM_OK) return;
     int64_t heads[LIMIT_LAYERS], kv[LIMIT_LAYERS], ff[LIMIT_LAYERS];
     key_per_block(k, "attention.head_count", -1, LIMIT_HEADS, heads, h->n_layer);
-    memcpy(kv, heads, sizeof kv);
+    memcpy(kv, heads, (size_t)h->n_layer * sizeof *kv);
     if (key_present(k, "attention.head_count_kv"))
         key_per_block(k, "attention.head_count_kv", -1, LIMIT_HEADS, kv, h->n_layer);
     key_per_block(k, "feed_forward_length", 0, LIMIT_WIDTH, ff, h->n_layer);
@@ -226,6 +226,7 @@ loam_status hparams_read(hparams *h, const arch_spec *spec, const gguf_file *f, 
     S(V) = vocabulary(f);
     keys k = { .file = f, .spec = spec, .err = err };
     check_required(h, &k);
+    if (S(V) > LIMIT_VOCAB) return fail(err, LOAM_E_FORMAT, "%s: %lld tokens, at most %u", gguf_path(f), (long long)S(V), LIMIT_VOCAB);
     read_widths(h, &k);
     if (k.status == LOAM_OK) {
         read_latent(h, &k);
