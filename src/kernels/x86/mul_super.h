@@ -38,6 +38,8 @@ INLINE void q4_K_head(const uint8_t *b, size_t s, head256 *h)
     STOREF(h->dmin, halves_to_floats(RIGHT32(t[0], 16)));
 }
 
+#define q5_K_head q4_K_head
+
 INLINE void q4_K_levels(const uint8_t *b, size_t s, const uint32_t *high, sink_fn sink, void *to)
 {
     (void)high;

@@ -22,8 +22,8 @@
 enum { FEW = 8, TILE_PANELS = 3, TILE_COLUMNS = 4 };
 
 #define CORES TILE_PANELS * TILE_COLUMNS
-extern const core_fn core32_plain[CORES], core32_min[CORES], core32_split[CORES];
-extern const core_fn core256_wide_min[CORES], core256_wide_offset[CORES], core256_narrow_min[CORES], core256_narrow_offset[CORES];
+extern const core_fn vnni_core32_plain[CORES], vnni_core32_min[CORES], vnni_core32_split[CORES];
+extern const core_fn vnni_core256_wide_min[CORES], vnni_core256_wide_offset[CORES], vnni_core256_narrow_min[CORES], vnni_core256_narrow_offset[CORES];
 
 INLINE __m512i broadcast(const void *p)
 {

@@ -134,10 +134,10 @@ INLINE void core256(const tile *t, bool narrow, bool offset, bool has_min, int p
     const core_fn name[TILE_PANELS * TILE_COLUMNS] = { name##_11, name##_12, name##_13, name##_14, name##_21, name##_22, \
         name##_23, name##_24, name##_31, name##_32, name##_33, name##_34 };
 
-CORE(core32_plain, core32, false, false)
-CORE(core32_min, core32, true, false)
-CORE(core32_split, core32, false, true)
-CORE(core256_wide_min, core256, false, false, true)
-CORE(core256_wide_offset, core256, false, true, false)
-CORE(core256_narrow_min, core256, true, false, true)
-CORE(core256_narrow_offset, core256, true, true, false)
+CORE(vnni_core32_plain, core32, false, false)
+CORE(vnni_core32_min, core32, true, false)
+CORE(vnni_core32_split, core32, false, true)
+CORE(vnni_core256_wide_min, core256, false, false, true)
+CORE(vnni_core256_wide_offset, core256, false, true, false)
+CORE(vnni_core256_narrow_min, core256, true, false, true)
+CORE(vnni_core256_narrow_offset, core256, true, true, false)
