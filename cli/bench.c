@@ -173,7 +173,7 @@ static int prepare(bench *b, const options *o)
     int64_t n_ctx = reading > writing ? reading : writing;
     if (n_ctx <= first) n_ctx = first + 1;
     if (n_ctx > UINT32_MAX) return say_failed(o, "a context of %lld tokens is too large", (long long)n_ctx);
-    loam_context_params p = session_params(o);
+    loam_context_params p = session_params(&b->s, o);
     p.n_ctx = (uint32_t)n_ctx;
     p.n_seq_max = (uint32_t)b->sequences;
     return session_context(&b->s, o, &p);

@@ -47,7 +47,7 @@ int cmd_debug_eval(const options *o)
     if (code == EXIT_DONE && (!read_file(o, opt_text(o, OPT_TOKENS), &text) || !parse_ids(o, opt_text(o, OPT_TOKENS), &text, &ids, &n))) code = EXIT_FAILED;
     if (code == EXIT_DONE && n == 0) code = say_failed(o, "%s holds no ids", opt_text(o, OPT_TOKENS));
     if (code == EXIT_DONE) {
-        loam_context_params p = session_params(o);
+        loam_context_params p = session_params(&s, o);
         p.n_ctx = (uint32_t)n;
         code = session_context(&s, o, &p);
     }

@@ -143,7 +143,7 @@ int cmd_perplexity(const options *o)
         code = say_failed(o, "the vocabulary ends texts with a token of its own: perplexity is not defined for it");
     if (code == EXIT_DONE) code = read_tokens(&s, o, &tokens);
     if (code == EXIT_DONE) {
-        loam_context_params p = session_params(o);
+        loam_context_params p = session_params(&s, o);
         p.n_ctx = (uint32_t)opt_int(o, OPT_PPL_CTX);
         code = session_context(&s, o, &p);
     }

@@ -70,7 +70,7 @@ static int prepare(run *r, const options *o)
     if (code == EXIT_DONE) code = sampler_from_options(&r->sampler, o, &r->s);
     if (code != EXIT_DONE) return code;
     if (r->n_ids == 0) return say_failed(o, "the prompt is empty, and the model has no token to begin a text with");
-    loam_context_params p = session_params(o);
+    loam_context_params p = session_params(&r->s, o);
     p.n_ctx = context_size(r, o);
     if (r->n_ids > p.n_ctx)
         return say_failed(o, "the prompt has %zu tokens, the context %u; give a larger one by -c", r->n_ids, p.n_ctx);

@@ -36,16 +36,23 @@ static int32_t rope_scaling(const options *o)
     return strcasecmp(name, "none") == 0 ? LOAM_ROPE_NONE : strcasecmp(name, "linear") == 0 ? LOAM_ROPE_LINEAR : LOAM_ROPE_YARN;
 }
 
-loam_context_params session_params(const options *o)
+/* The cache is kept as exact as the weights are. */
+static loam_type cache_type(const session *s, const options *o, option_id id)
+{
+    if (opt_type(o, id) >= 0) return (loam_type)opt_type(o, id);
+    return loam_model_bytes(s->model) == 4 * loam_model_n_params(s->model) ? LOAM_F32 : LOAM_F16;
+}
+
+loam_context_params session_params(const session *s, const options *o)
 {
     loam_context_params p = loam_context_defaults();
-    bool debug = o->command == CMD_EVAL || o->command == CMD_SCRIPT;
+    bool debug = o->command == CMD_EVAL || o->command == CMD_SCRIPT || o->command == CMD_TRACE;
     p.n_batch = (uint32_t)opt_int(o, OPT_BATCH);
     p.n_ubatch = (uint32_t)opt_int(o, OPT_UBATCH);
     if (opt_given(o, OPT_THREADS)) p.n_threads = (int32_t)opt_int(o, OPT_THREADS);
     if (opt_given(o, OPT_THREADS_BATCH)) p.n_threads_batch = (int32_t)opt_int(o, OPT_THREADS_BATCH);
-    p.type_k = (loam_type)opt_type(o, debug ? OPT_DEBUG_TYPE_K : OPT_TYPE_K);
-    p.type_v = (loam_type)opt_type(o, debug ? OPT_DEBUG_TYPE_V : OPT_TYPE_V);
+    p.type_k = cache_type(s, o, debug ? OPT_DEBUG_TYPE_K : OPT_TYPE_K);
+    p.type_v = cache_type(s, o, debug ? OPT_DEBUG_TYPE_V : OPT_TYPE_V);
     p.rope_scaling = rope_scaling(o);
     if (opt_given(o, OPT_ROPE_FREQ_BASE)) p.rope_freq_base = (float)opt_num(o, OPT_ROPE_FREQ_BASE);
     if (opt_given(o, OPT_ROPE_FREQ_SCALE)) p.rope_freq_scale = (float)opt_num(o, OPT_ROPE_FREQ_SCALE);

@@ -18,7 +18,7 @@ typedef struct session {
 
 /* These return an exit code; everything but EXIT_DONE comes after a message. */
 int session_open(session *s, const options *o, bool vocab_only);
-loam_context_params session_params(const options *o);
+loam_context_params session_params(const session *s, const options *o); /* of an opened session */
 int session_context(session *s, const options *o, const loam_context_params *p);
 int session_need_tokenizer(const session *s, const options *o);
 void session_close(session *s);

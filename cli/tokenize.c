@@ -118,6 +118,16 @@ int cmd_tokenize(const options *o)
     return code != EXIT_DONE ? code : flushed;
 }
 
+/* Leaves out what `loam tokenize` puts around a text, so that the two commands are inverse. */
+static const int32_t *without_added(const session *s, const int32_t *ids, size_t *n)
+{
+    const loam_tokenizer *t = s->tokenizer;
+    if (*n && loam_tokenizer_adds_eos(t) && ids[*n - 1] == loam_tokenizer_special(t, LOAM_TOKEN_EOS)) --*n;
+    bool begins = *n && loam_tokenizer_adds_bos(t) && ids[0] == loam_tokenizer_special(t, LOAM_TOKEN_BOS);
+    if (begins) --*n;
+    return begins ? ids + 1 : ids;
+}
+
 int cmd_detokenize(const options *o)
 {
     if (o->n_words && opt_given(o, OPT_FILE)) return say_usage(o, "give the ids either as words or by -f");
@@ -135,12 +145,13 @@ int cmd_detokenize(const options *o)
     const char *path = opt_given(o, OPT_FILE) ? opt_text(o, OPT_FILE) : "-";
     if (code == EXIT_DONE && !o->n_words && !read_file(o, path, &text)) code = EXIT_FAILED;
     if (code == EXIT_DONE && !parse_ids(o, o->n_words ? "arguments" : path, &text, &ids, &n)) code = EXIT_FAILED;
-    unsigned flags = opt_given(o, OPT_SPECIAL) ? LOAM_DECODE_SPECIAL : LOAM_DECODE_REMOVE_SPECIAL;
+    unsigned flags = opt_given(o, OPT_SPECIAL) ? LOAM_DECODE_SPECIAL : 0;
     if (code == EXIT_DONE) {
-        loam_status status = loam_tokenizer_decode(s.tokenizer, ids, n, flags, NULL, 0, &len, &err);
+        const int32_t *first = flags ? ids : without_added(&s, ids, &n);
+        loam_status status = loam_tokenizer_decode(s.tokenizer, first, n, flags, NULL, 0, &len, &err);
         if (status == LOAM_E_FULL) {
             out = need(malloc(len + 1));
-            status = loam_tokenizer_decode(s.tokenizer, ids, n, flags, out, len, &len, &err);
+            status = loam_tokenizer_decode(s.tokenizer, first, n, flags, out, len, &len, &err);
         }
         if (status != LOAM_OK) code = say_error(o, &err);
         else if (len) fwrite(out, 1, len, stdout);

@@ -137,6 +137,7 @@ static void by_block(binder *b)
         if (!here) r->need = DROP;
     }
     if (!l || !a->block_kinds) return;
+    if (l->n_head && !l->n_head_kv) b->rules[T_ATTN_OUTPUT].shape = "D,D"; /* attention is this one matrix */
     if (!l->n_head) b->rules[T_ATTN_NORM].need = b->rules[T_ATTN_OUTPUT].need = DROP;
     if (!l->n_ff)
         b->rules[T_FFN_NORM].need = b->rules[T_FFN_GATE].need = b->rules[T_FFN_UP].need = b->rules[T_FFN_DOWN].need = DROP;
@@ -181,8 +182,8 @@ static loam_status take(binder *b, const char *name, need n, const extents *want
     m->used[i] = 1;
     if (n == UNUSED) return LOAM_OK;
     if (dtype_table[t->type].act == ACT_NONE)
-        return fail(b->err, LOAM_E_UNSUPPORTED, "%s: tensor '%s' has type %s, which weights cannot have", gguf_path(m->file), name,
-                    loam_type_name((int)t->type));
+        return fail(b->err, LOAM_E_UNSUPPORTED, "%s: tensor '%s' has type %s, which weights cannot have", gguf_path(m->file),
+                    name, loam_type_name((int)t->type));
     if (memcmp(t->ne, want->ne, sizeof t->ne)) {
         char have[96], expected[96];
         print_shape(t->ne, t->n_dims, have, sizeof have);
@@ -269,7 +270,9 @@ static loam_status take_bias(binder *b, const tensor_rule *r, const extents *sha
 static loam_status shape_of(const binder *b, const tensor_rule *r, extents *e)
 {
     const char *text = r->shape ? r->shape : slots[r->slot].shape;
-    if (expr_shape(text, &b->sym, e->ne, &e->n)) return LOAM_OK;
+    bool good = expr_shape(text, &b->sym, e->ne, &e->n);
+    for (int i = 0; i < 4; i++) good = good && e->ne[i] > 0;
+    if (good) return LOAM_OK;
     return fail(b->err, LOAM_E_FORMAT, "%s: the shape of tensor '%s' (%s) does not follow from the hyper-parameters",
                 gguf_path(b->m->file), slots[r->slot].name, text);
 }
@@ -286,7 +289,7 @@ static loam_status bind_slot(binder *b, const tensor_rule *r, bound *out)
     if (st == LOAM_OK && out->w && is_vector(r->slot, &e) && r->slot != T_FFN_GATE_INP_SHEXP) st = want_float(b, out->w);
     if (st == LOAM_OK && out->w && is_vector(r->slot, &e) && e.n == 2) flatten(out->w);
     if (st == LOAM_OK) st = take_bias(b, r, &e, out);
-    return st == LOAM_OK ? take_scales(b, r->slot, out) : st;
+    return st == LOAM_OK && e.n > 1 ? take_scales(b, r->slot, out) : st;
 }
 
 /* ---- q, k, v ---- */
@@ -296,8 +299,7 @@ static void qkv_rules(binder *b)
 {
     const arch_spec *a = &b->m->spec;
     const layer_facts *l = &b->m->hp.layers[b->il];
-    bool attends = l->n_head && l->n_head_kv && !(a->block_kinds && !l->n_ff);
-    if (a->latent != LATENT_NONE || !attends) return;
+    if (a->latent != LATENT_NONE || !l->n_head || !l->n_head_kv) return;
     bool fused = stored(b, T_ATTN_QKV);
     bias_need bias = a->qkv_bias == NO_BIAS ? MAY_BIAS : a->qkv_bias;
     rule_biased(b, T_ATTN_QKV, fused ? NEED : DROP, NULL, bias == BIAS ? MAY_BIAS : bias);
@@ -310,10 +312,10 @@ static void qkv_rules(binder *b)
 static loam_status fused_biases(binder *b, bound *t)
 {
     const arch_spec *a = &b->m->spec;
-    if (!t[T_ATTN_QKV].w || t[T_ATTN_QKV].b || a->qkv_bias == UNUSED_BIAS) return LOAM_OK;
+    if (!t[T_ATTN_QKV].w || t[T_ATTN_QKV].b) return LOAM_OK;
     static const slot parts[] = { T_ATTN_Q, T_ATTN_K, T_ATTN_V };
     for (int i = 0; i < 3; i++) {
-        tensor_rule r = { .slot = parts[i], .need = NEED, .bias = a->qkv_bias == BIAS ? BIAS : MAY_BIAS };
+        tensor_rule r = { .slot = parts[i], .need = NEED, .bias = a->qkv_bias == NO_BIAS ? MAY_BIAS : a->qkv_bias };
         extents e;
         loam_status st = shape_of(b, &r, &e);
         if (st == LOAM_OK) st = take_bias(b, &r, &e, &t[parts[i]]);
@@ -373,15 +375,16 @@ static loam_status make_weights(loam_model *m, loam_error *err)
     m->owned = mem_zalloc_array((size_t)m->hp.n_layer, sizeof *m->owned);
     m->owned_weights = mem_zalloc_array((size_t)m->hp.n_layer, sizeof *m->owned_weights);
     if (!m->weights || !m->used || !m->blocks || !m->owned || !m->owned_weights)
-        return fail_nomem(err, "tensor directory", (uint64_t)n * sizeof *m->weights + (uint64_t)m->hp.n_layer * sizeof *m->blocks);
+        return fail_nomem(err, "tensor directory",
+                          (uint64_t)n * sizeof *m->weights + (uint64_t)m->hp.n_layer * sizeof *m->blocks);
     for (uint32_t i = 0; i < n; i++) {
         const gguf_tensor *t = gguf_tensor_at(m->file, i);
         weight *w = &m->weights[i];
         *w = (weight) { .name = t->name, .type = t->type, .data = t->data };
         memcpy(w->ne, t->ne, sizeof w->ne);
         if (!dtype_row_bytes(t->type, t->ne[0], &w->row_bytes))
-            return fail(err, LOAM_E_FORMAT, "%s: tensor '%s': rows of %lld values do not fit type %s", gguf_path(m->file), t->name,
-                        (long long)t->ne[0], loam_type_name((int)t->type));
+            return fail(err, LOAM_E_FORMAT, "%s: tensor '%s': rows of %lld values do not fit type %s", gguf_path(m->file),
+                        t->name, (long long)t->ne[0], loam_type_name((int)t->type));
         if (!t->data && gguf_values(t))
             return fail(err, LOAM_E_FORMAT, "%s: tensor '%s' has no data", gguf_path(m->file), t->name);
     }

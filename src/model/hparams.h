@@ -44,11 +44,13 @@ typedef struct hparams {
     rope_facts rope;
     window_kind window;      /* of the window blocks; WINDOW_NONE when there are none */
     int window_size;
-    float embedding_scale, residual_scale, hidden_scale, logit_scale; /* multiply; 1 = none */
-    float logit_cap, score_cap;                                      /* 0 = off */
-    float clamp, alibi, value_scale;                                 /* 0, 0, 1 = off */
-    float attention_scale, output_scale;                             /* keys; 0 = absent */
-    float temperature, temperature_n, temperature_o;                 /* 0 = off */
+    float embedding_scale, residual_scale, hidden_scale, logit_scale; /* 1 = none */
+    float logit_cap, score_cap;          /* 0 = off */
+    float clamp, alibi;                  /* 0 = off */
+    float value_scale;                   /* 1 = none */
+    float attention_scale, output_scale; /* keys; 0 = absent */
+    float temperature;                   /* 0 = off */
+    float temperature_n, temperature_o;
     router_kind router;
     bool router_given;       /* by expert_gating_func */
     bool normalise;

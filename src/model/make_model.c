@@ -1,7 +1,7 @@
 /* make_model.c - writes models with random weights, in the shapes that benchmarks use; see loam/debug.h.
  *
- * Tensors are generated and written a megabyte at a time, so a model of any size needs little memory. Unknown shapes and
- * types are refused with the list of what there is. */
+ * Tensors are generated and written a megabyte at a time, so a model of any size needs little memory. Element types follow
+ * the rules of a mix as if there were an importance matrix. Unknown shapes and types are refused by name. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #include "file/gguf_write.h"
 #include "loam/debug.h"
 #include "model/random_blocks.h"
+#include "quant/mix.h"
 #include "tensor/dtype.h"
 
 typedef struct shape {
@@ -35,92 +36,27 @@ static const shape shapes[] = {
 
 /* ---- types ---- */
 
-/* A mix: most matrices have `base`; the head `head`; attn_v and ffn_down `better`, in all blocks or in some. */
-typedef enum which { NEVER, SOME, FIRST, ALWAYS } which;
-typedef struct mix {
+/* How element types are chosen: by the rules of a mix, or (pure) its default type for every matrix. */
+typedef struct plan {
     const char *name;
-    uint32_t file_type;
-    loam_type base, head, v, down;
-    which v_where, down_where;
-} mix;
+    const mix_info *mix;
+    bool pure;
+} plan;
 
-static const mix mixes[] = {
-    { "q3_K_S", 11, LOAM_Q3_K, LOAM_Q6_K, LOAM_Q3_K, LOAM_Q3_K, NEVER, NEVER },
-    { "q3_K_M", 12, LOAM_Q3_K, LOAM_Q6_K, LOAM_Q4_K, LOAM_Q4_K, ALWAYS, ALWAYS },
-    { "q3_K_L", 13, LOAM_Q3_K, LOAM_Q6_K, LOAM_Q5_K, LOAM_Q5_K, ALWAYS, ALWAYS },
-    { "q4_K_S", 14, LOAM_Q4_K, LOAM_Q6_K, LOAM_Q5_K, LOAM_Q5_K, FIRST, FIRST },
-    { "q4_K_M", 15, LOAM_Q4_K, LOAM_Q6_K, LOAM_Q6_K, LOAM_Q6_K, SOME, SOME },
-    { "q5_K_S", 16, LOAM_Q5_K, LOAM_Q6_K, LOAM_Q5_K, LOAM_Q5_K, NEVER, NEVER },
-    { "q5_K_M", 17, LOAM_Q5_K, LOAM_Q6_K, LOAM_Q6_K, LOAM_Q6_K, SOME, SOME },
-};
-
-/* general.file_type of files of one type. */
-static uint32_t pure_file_type(loam_type t)
+static loam_status find_plan(const char *name, plan *p, loam_error *err)
 {
-    static const uint8_t labels[LOAM_TYPE_LIMIT] = {
-        [LOAM_F16] = 1,     [LOAM_Q4_0] = 2,     [LOAM_Q4_1] = 3,   [LOAM_Q8_0] = 7,    [LOAM_Q5_0] = 8,   [LOAM_Q5_1] = 9,
-        [LOAM_Q2_K] = 10,   [LOAM_Q3_K] = 11,    [LOAM_Q4_K] = 14,  [LOAM_Q5_K] = 16,   [LOAM_Q6_K] = 18,  [LOAM_IQ2_XXS] = 19,
-        [LOAM_IQ2_XS] = 20, [LOAM_IQ3_XXS] = 23, [LOAM_IQ1_S] = 24, [LOAM_IQ4_NL] = 25, [LOAM_IQ3_S] = 26, [LOAM_IQ2_S] = 28,
-        [LOAM_IQ4_XS] = 30, [LOAM_IQ1_M] = 31,   [LOAM_BF16] = 32,  [LOAM_TQ1_0] = 36,  [LOAM_TQ2_0] = 37, [LOAM_MXFP4] = 38,
-        [LOAM_NVFP4] = 39,  [LOAM_Q1_0] = 40,    [LOAM_Q2_0] = 41,
-    };
-    return labels[t];
-}
-
-static loam_status find_mix(const char *name, mix *m, loam_error *err)
-{
-    for (size_t i = 0; i < sizeof mixes / sizeof *mixes; i++)
-        if (strcasecmp(name, mixes[i].name) == 0) {
-            *m = mixes[i];
+    int type = loam_type_from_name(name);
+    for (int i = 0; type >= 0 && random_blocks_can((loam_type)type) && mix_at(i); i++)
+        if (mix_at(i)->type == type) {
+            *p = (plan){ .name = loam_type_name(type), .mix = mix_at(i), .pure = true };
             return LOAM_OK;
         }
-    int type = loam_type_from_name(name);
-    if (type >= 0 && random_blocks_can((loam_type)type)) {
-        loam_type t = (loam_type)type;
-        *m = (mix){ dtype_table[t].name, pure_file_type(t), t, t, t, t, NEVER, NEVER };
-        return LOAM_OK;
-    }
-    char list[256];
-    size_t n = 0;
-    for (int t = 0; t < LOAM_TYPE_LIMIT; t++)
-        if (dtype_table[t].name && random_blocks_can((loam_type)t) && n < sizeof list)
-            n += (size_t)snprintf(list + n, sizeof list - n, "%s ", dtype_table[t].name);
-    return fail(err, LOAM_E_ARG, "no type '%.40s'; there are %sand mixes such as q4_K_M", name, list);
-}
-
-/* Whether block i of n is one that gets better types: an eighth at either end, and every third between. */
-static bool chosen(which w, uint32_t i, uint32_t n)
-{
-    uint32_t eighth = n / 8;
-    if (w == FIRST) return i < eighth;
-    return w == ALWAYS || (w == SOME && (i < eighth || i >= 7 * n / 8 || (i - eighth) % 3 == 2));
-}
-
-/* What the field takes for rows that do not fit the blocks of a type. */
-static loam_type fitting(loam_type t, int64_t row)
-{
-    if (row % dtype_table[t].values == 0) return t;
-    loam_type next = t;
-    switch (t) {
-    case LOAM_Q2_K:
-    case LOAM_Q3_K:
-    case LOAM_TQ1_0:
-    case LOAM_TQ2_0:
-    case LOAM_Q2_0: next = LOAM_Q4_0; break;
-    case LOAM_Q4_K: next = LOAM_Q5_0; break;
-    case LOAM_Q5_K: next = LOAM_Q5_1; break;
-    case LOAM_Q6_K: next = LOAM_Q8_0; break;
-    case LOAM_IQ1_S:
-    case LOAM_IQ1_M:
-    case LOAM_IQ2_XXS:
-    case LOAM_IQ2_XS:
-    case LOAM_IQ2_S:
-    case LOAM_IQ3_XXS:
-    case LOAM_IQ3_S:
-    case LOAM_IQ4_XS: next = LOAM_IQ4_NL; break;
-    default: return LOAM_F16;
-    }
-    return row % dtype_table[next].values == 0 ? next : LOAM_F16;
+    loam_status s = mix_find(name, &p->mix, err);
+    if (s != LOAM_OK) return s;
+    if (p->mix->id == MIX_COPY) return fail(err, LOAM_E_ARG, "make-model: there is nothing to copy types from");
+    p->name = p->mix->name;
+    p->pure = false;
+    return LOAM_OK;
 }
 
 /* ---- metadata ---- */
@@ -134,10 +70,10 @@ static const char *model_key(char out[96], const shape *s, const char *rest)
     return out;
 }
 
-static void set_keys(gguf_builder *b, const shape *s, const mix *m)
+static void set_keys(gguf_builder *b, const shape *s, const plan *p)
 {
     char key[96], name[64];
-    snprintf(name, sizeof name, "random %s %s", s->name, m->name);
+    snprintf(name, sizeof name, "random %s %s", s->name, p->name);
     set_text(b, "general.architecture", s->arch);
     set_text(b, "general.type", "model");
     set_text(b, "general.name", name);
@@ -158,8 +94,8 @@ static void set_keys(gguf_builder *b, const shape *s, const mix *m)
         gguf_set_u32(b, model_key(key, s, "expert_used_count"), s->n_expert_used);
         gguf_set_u32(b, model_key(key, s, "expert_feed_forward_length"), s->n_ff_expert);
     }
-    gguf_set_u32(b, "general.file_type", m->file_type);
-    gguf_set_u32(b, "general.quantization_version", 2);
+    gguf_set_u32(b, "general.file_type", (uint32_t)p->mix->file_type);
+    gguf_set_u32(b, "general.quantization_version", MIX_QUANTIZATION_VERSION);
 }
 
 /* ---- vocabulary ---- */
@@ -266,9 +202,10 @@ static void add_block(item_list *l, uint32_t block, const char *part, item t)
 
 static item vector(uint32_t n, draw how) { return (item){ .type = LOAM_F32, .ne = { n, 1, 1, 1 }, .how = how }; }
 
-static item matrix(loam_type t, uint32_t in, uint32_t out, uint32_t stack)
+/* Its type is chosen later. */
+static item matrix(uint32_t n_in, uint32_t n_out, uint32_t stack)
 {
-    return (item){ .type = fitting(t, in), .ne = { in, out, stack, 1 }, .how = DRAW_MATRIX };
+    return (item){ .type = LOAM_F32, .ne = { n_in, n_out, stack, 1 }, .how = DRAW_MATRIX };
 }
 
 static item named(const char *name, item t)
@@ -277,15 +214,13 @@ static item named(const char *name, item t)
     return t;
 }
 
-static void add_layer(item_list *l, const shape *s, const mix *m, uint32_t i)
+static void add_layer(item_list *l, const shape *s, uint32_t i)
 {
     uint32_t q = s->n_head * s->head_dim, kv = s->n_head_kv * s->head_dim;
-    loam_type v = chosen(m->v_where, i, s->n_layer) ? m->v : m->base,
-              down = chosen(m->down_where, i, s->n_layer) ? m->down : m->base;
     add_block(l, i, "attn_norm.weight", vector(s->n_embd, DRAW_NORM));
-    add_block(l, i, "attn_q.weight", matrix(m->base, s->n_embd, q, 1));
-    add_block(l, i, "attn_k.weight", matrix(m->base, s->n_embd, kv, 1));
-    add_block(l, i, "attn_v.weight", matrix(v, s->n_embd, kv, 1));
+    add_block(l, i, "attn_q.weight", matrix(s->n_embd, q, 1));
+    add_block(l, i, "attn_k.weight", matrix(s->n_embd, kv, 1));
+    add_block(l, i, "attn_v.weight", matrix(s->n_embd, kv, 1));
     if (strcmp(s->arch, "qwen2") == 0) {
         add_block(l, i, "attn_q.bias", vector(q, DRAW_BIAS));
         add_block(l, i, "attn_k.bias", vector(kv, DRAW_BIAS));
@@ -295,26 +230,48 @@ static void add_layer(item_list *l, const shape *s, const mix *m, uint32_t i)
         add_block(l, i, "attn_q_norm.weight", vector(s->head_dim, DRAW_NORM));
         add_block(l, i, "attn_k_norm.weight", vector(s->head_dim, DRAW_NORM));
     }
-    add_block(l, i, "attn_output.weight", matrix(m->base, q, s->n_embd, 1));
+    add_block(l, i, "attn_output.weight", matrix(q, s->n_embd, 1));
     add_block(l, i, "ffn_norm.weight", vector(s->n_embd, DRAW_NORM));
     if (s->n_expert) {
-        add_block(l, i, "ffn_gate_inp.weight", matrix(LOAM_F32, s->n_embd, s->n_expert, 1));
-        add_block(l, i, "ffn_gate_exps.weight", matrix(m->base, s->n_embd, s->n_ff_expert, s->n_expert));
-        add_block(l, i, "ffn_up_exps.weight", matrix(m->base, s->n_embd, s->n_ff_expert, s->n_expert));
-        add_block(l, i, "ffn_down_exps.weight", matrix(down, s->n_ff_expert, s->n_embd, s->n_expert));
+        add_block(l, i, "ffn_gate_inp.weight", matrix(s->n_embd, s->n_expert, 1));
+        add_block(l, i, "ffn_gate_exps.weight", matrix(s->n_embd, s->n_ff_expert, s->n_expert));
+        add_block(l, i, "ffn_up_exps.weight", matrix(s->n_embd, s->n_ff_expert, s->n_expert));
+        add_block(l, i, "ffn_down_exps.weight", matrix(s->n_ff_expert, s->n_embd, s->n_expert));
     } else {
-        add_block(l, i, "ffn_gate.weight", matrix(m->base, s->n_embd, s->n_ff, 1));
-        add_block(l, i, "ffn_up.weight", matrix(m->base, s->n_embd, s->n_ff, 1));
-        add_block(l, i, "ffn_down.weight", matrix(down, s->n_ff, s->n_embd, 1));
+        add_block(l, i, "ffn_gate.weight", matrix(s->n_embd, s->n_ff, 1));
+        add_block(l, i, "ffn_up.weight", matrix(s->n_embd, s->n_ff, 1));
+        add_block(l, i, "ffn_down.weight", matrix(s->n_ff, s->n_embd, 1));
     }
 }
 
-static void list_tensors(item_list *l, const shape *s, const mix *m)
+static loam_status choose_types(item_list *l, const shape *s, const plan *p, loam_error *err)
 {
-    add(l, named("token_embd.weight", matrix(s->tied ? m->head : m->base, s->n_embd, s->n_vocab, 1)));
-    for (uint32_t i = 0; i < s->n_layer; i++) add_layer(l, s, m, i);
+    size_t each = sizeof(mix_tensor) + sizeof(mix_choice);
+    mix_tensor *tensors = mem_zalloc_array(l->count, each);
+    if (!tensors) return fail_nomem(err, "the choice of types", l->count * each);
+    mix_choice *choices = (mix_choice *)(tensors + l->count);
+    for (size_t i = 0; i < l->count; i++) {
+        tensors[i] = (mix_tensor){ .name = l->items[i].name, .type = LOAM_F32, .has_weights = true };
+        memcpy(tensors[i].ne, l->items[i].ne, sizeof tensors[i].ne);
+    }
+    mix_model model = { s->arch, s->n_layer, s->n_head, s->n_head_kv, s->n_expert };
+    mix_options options = {
+        .mix = p->mix, .pure = p->pure, .keep_order = true, .has_matrix = true, .output_type = -1, .token_type = -1
+    };
+    loam_status st = mix_plan(&options, &model, tensors, l->count, choices, err);
+    for (size_t i = 0; st == LOAM_OK && i < l->count; i++) l->items[choices[i].tensor].type = (loam_type)choices[i].type;
+    mem_free(tensors);
+    return st;
+}
+
+static loam_status list_tensors(item_list *l, const shape *s, const plan *p, loam_error *err)
+{
+    add(l, named("token_embd.weight", matrix(s->n_embd, s->n_vocab, 1)));
+    for (uint32_t i = 0; i < s->n_layer; i++) add_layer(l, s, i);
     add(l, named("output_norm.weight", vector(s->n_embd, DRAW_NORM)));
-    if (!s->tied) add(l, named("output.weight", matrix(m->head, s->n_embd, s->n_vocab, 1)));
+    if (!s->tied) add(l, named("output.weight", matrix(s->n_embd, s->n_vocab, 1)));
+    if (l->failed) return fail_nomem(err, "the list of tensors", (l->count + 1) * sizeof *l->items);
+    return choose_types(l, s, p, err);
 }
 
 /* Norm weights are near 1, biases small. */
@@ -365,16 +322,15 @@ static loam_status write_model(const gguf_builder *b, const item_list *l, const 
     return s == LOAM_OK ? gguf_writer_close(w, err) : s;
 }
 
-static loam_status make(const shape *s, const mix *m, const char *path, uint64_t seed, loam_error *err)
+static loam_status make(const shape *s, const plan *p, const char *path, uint64_t seed, loam_error *err)
 {
     gguf_builder *b;
     loam_status st = gguf_builder_create(&b, NULL, 0, err);
     if (st != LOAM_OK) return st;
     item_list l = { 0 };
-    set_keys(b, s, m);
+    set_keys(b, s, p);
     st = set_vocabulary(b, s->n_vocab, err);
-    list_tensors(&l, s, m);
-    if (st == LOAM_OK && l.failed) st = fail_nomem(err, "the list of tensors", l.count * sizeof *l.items);
+    if (st == LOAM_OK) st = list_tensors(&l, s, p, err);
     for (size_t i = 0; st == LOAM_OK && i < l.count; i++)
         gguf_put_tensor(b, l.items[i].name, l.items[i].type, l.items[i].ne, NULL);
     if (st == LOAM_OK) st = write_model(b, &l, path, seed, err);
@@ -385,11 +341,11 @@ static loam_status make(const shape *s, const mix *m, const char *path, uint64_t
 
 loam_status loam_debug_make_model(const char *path, const char *shape_name, const char *type, uint64_t seed, loam_error *err)
 {
-    mix m;
+    plan p;
     if (!path || !shape_name || !type) return fail(err, LOAM_E_ARG, "make-model: path, shape and type are needed");
-    loam_status s = find_mix(type, &m, err);
+    loam_status s = find_plan(type, &p, err);
     if (s != LOAM_OK) return s;
     for (size_t i = 0; i < N_SHAPES; i++)
-        if (strcasecmp(shape_name, shapes[i].name) == 0) return make(&shapes[i], &m, path, seed, err);
+        if (strcasecmp(shape_name, shapes[i].name) == 0) return make(&shapes[i], &p, path, seed, err);
     return fail(err, LOAM_E_ARG, "no shape '%.40s'; there are tiny, 0.5b, 1b, 8b and moe", shape_name);
 }

@@ -67,7 +67,7 @@ static void measure(const struct grid_rule *r, const int *point, neighbours *nb)
 static void write_list(const struct grid_rule *r, const neighbours *nb, grid_index *g, int at)
 {
     int n = 0, chunks = (nb->count + GRID_CHUNK - 1) / GRID_CHUNK;
-    uint16_t *list = g->list[at], *codes = g->list_codes[at];
+    uint16_t *list = g->list + at * GRID_CHUNK, *codes = g->list_codes + at * GRID_CHUNK;
     for (int d = 0; d <= nb->limit; d++)
         for (int e = 0; e < r->entries; e++)
             if (nb->distance[e] == d) list[n++] = (uint16_t)e;
@@ -134,8 +134,8 @@ static grid_index *build(const struct grid_rule *r)
     if (ok) {
         fill_entries(r, g, nb);
         size_t chunks = (size_t)visit_points(r, g, nb, false);
-        g->list = mem_alloc_array(chunks, sizeof *g->list);
-        g->list_codes = mem_alloc_array(chunks, sizeof *g->list_codes);
+        g->list = mem_alloc_array(chunks * GRID_CHUNK, sizeof *g->list);
+        g->list_codes = mem_alloc_array(chunks * GRID_CHUNK, sizeof *g->list_codes);
         ok = g->list && g->list_codes;
     }
     if (ok) visit_points(r, g, nb, true);

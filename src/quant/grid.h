@@ -25,8 +25,8 @@ typedef struct grid_index {
     int32_t place[GRID_POINTS];       /* entry of the point, or -1 - first chunk of its list */
     uint16_t chunks[GRID_POINTS];     /* chunks of the list */
     int8_t (*entry)[8];               /* levels of each entry: 2 digit + 1, or digit - 1 for IQ1 */
-    uint16_t (*list)[GRID_CHUNK];     /* entries of each chunk */
-    uint16_t (*list_codes)[GRID_CHUNK]; /* and their codes */
+    uint16_t *list;                   /* entries of all chunks, GRID_CHUNK each */
+    uint16_t *list_codes;             /* and their codes */
 } grid_index;
 
 /* Builds the index of a type that has a grid; other types succeed at once. */

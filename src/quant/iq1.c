@@ -78,45 +78,68 @@ static void sort_group(ternary_group *t)
     }
 }
 
-/* Sums w x q and w q q of one half for a pair of cuts and a shift. The two types add them up in different orders. */
-static inline void cut_sums(const ternary_group *t, int h, int i1, int i2, float shift, float *A, float *B)
+/* Sums w x q and w q q of one half for the pairs of cuts (i1, i1..n) and a shift, at [i2]. The two types add them up in
+ * different orders. */
+static void cut_sums(const ternary_group *t, int h, int i1, float shift, float *A, float *B)
 {
     const float *P = t->P[h], *Q = t->Q[h], l0 = -1.0f + shift, l1 = shift, l2 = 1.0f + shift;
+    const float P1 = P[i1], Pn = P[t->n], Q1 = Q[i1], Qn = Q[t->n];
     if (t->halves == 1) {
-        *A = P[i1] * l0 + (P[i2] - P[i1]) * l1 + (P[t->n] - P[i2]) * l2;
-        *B = Q[i1] * l0 * l0 + (Q[i2] - Q[i1]) * l1 * l1 + (Q[t->n] - Q[i2]) * l2 * l2;
+        for (int i2 = i1; i2 <= t->n; i2++) {
+            A[i2] = P1 * l0 + (P[i2] - P1) * l1 + (Pn - P[i2]) * l2;
+            B[i2] = Q1 * l0 * l0 + (Q[i2] - Q1) * l1 * l1 + (Qn - Q[i2]) * l2 * l2;
+        }
     } else {
-        *A = P[t->n] * l2 - (P[i1] + P[i2]);
-        *B = Q[t->n] * l2 * l2 + Q[i1] * (l0 * l0 - l1 * l1) + Q[i2] * (l1 * l1 - l2 * l2);
+        for (int i2 = i1; i2 <= t->n; i2++) {
+            A[i2] = Pn * l2 - (P1 + P[i2]);
+            B[i2] = Qn * l2 * l2 + Q1 * (l0 * l0 - l1 * l1) + Q[i2] * (l1 * l1 - l2 * l2);
+        }
     }
+}
+
+/* The shifts of the halves in trial k, as indexes of + and -. With one shift both are the same. */
+static inline int trial_shift(const ternary_group *t, int k, int half) { return t->halves == 1 ? k : half ? k % 2 : k / 2; }
+
+/* Sums of all trials of shifts for the pairs (i1, i1..n); whether any of them may beat gain. */
+static bool trial_sums(const ternary_group *t, int i1, float gain, float A[4][36], float B[4][36])
+{
+    static const float shifts[2] = { 0.125f, -0.125f };
+    float a[2][2][36], b[2][2][36];
+    int any = 0;
+    for (int h = 0; h < t->halves; h++)
+        for (int s = 0; s < 2; s++) cut_sums(t, h, i1, shifts[s], a[h][s], b[h][s]);
+    for (int k = 0; k < 2 * t->halves; k++) {
+        const float *a0 = a[0][trial_shift(t, k, 0)], *b0 = b[0][trial_shift(t, k, 0)];
+        const float *a1 = a[1][trial_shift(t, k, 1)], *b1 = b[1][trial_shift(t, k, 1)];
+        for (int i2 = i1; i2 <= t->n; i2++) {
+            A[k][i2] = t->halves == 1 ? a0[i2] : a0[i2] + a1[i2];
+            B[k][i2] = t->halves == 1 ? b0[i2] : b0[i2] + b1[i2];
+            any |= A[k][i2] * A[k][i2] > gain * B[k][i2];
+        }
+    }
+    return any;
 }
 
 /* The best cuts and shifts; digits of the values in index order. */
 static void search_cuts(ternary_group *t, uint8_t digit[32])
 {
-    static const float signs[2] = { 0.125f, -0.125f };
-    float gain = -INFINITY;
-    int best1 = 0, best2 = 0;
+    float gain = -INFINITY, A[4][36], B[4][36];
+    int best1 = 0, best2 = 0, best_k = 0;
     t->a = 0.0f;
-    t->shift[0] = t->shift[1] = 0.125f;
-    for (int i1 = 0; i1 <= t->n; i1++)
-        for (int i2 = i1; i2 <= t->n; i2++) {
-            float A[2][2], B[2][2];
-            for (int h = 0; h < t->halves; h++)
-                for (int s = 0; s < 2; s++) cut_sums(t, h, i1, i2, signs[s], &A[h][s], &B[h][s]);
-            for (int s = 0; s < 2 * t->halves; s++) {
-                int s0 = t->halves == 1 ? s : s / 2, s1 = s % 2;
-                float sum_a = t->halves == 1 ? A[0][s0] : A[0][s0] + A[1][s1];
-                float sum_b = t->halves == 1 ? B[0][s0] : B[0][s0] + B[1][s1];
-                if (!(sum_b > 0.0f && sum_a * sum_a > gain * sum_b)) continue;
-                t->a = sum_a / sum_b;
-                gain = t->a * sum_a;
+    for (int i1 = 0; i1 <= t->n; i1++) {
+        if (!trial_sums(t, i1, gain, A, B)) continue;
+        for (int i2 = i1; i2 <= t->n; i2++)
+            for (int k = 0; k < 2 * t->halves; k++) {
+                float a = A[k][i2], b = B[k][i2];
+                if (!(b > 0.0f && a * a > gain * b)) continue;
+                t->a = a / b;
+                gain = t->a * a;
                 best1 = i1;
                 best2 = i2;
-                t->shift[0] = signs[s0];
-                t->shift[1] = signs[s1];
+                best_k = k;
             }
-        }
+    }
+    for (int h = 0; h < 2; h++) t->shift[h] = trial_shift(t, best_k, h) ? -0.125f : 0.125f;
     bool mirror = t->a < 0.0f;
     for (int k = 0; k < t->n; k++) {
         int d = k < best1 ? 0 : k < best2 ? 1 : 2;
@@ -174,7 +197,7 @@ static void search_ternary(ternary_group *t, const grid_index *index, const floa
     uint8_t digit[32];
     sort_group(t);
     search_cuts(t, digit);
-    choose_entries(t, index, digit);
+    if (t->a > 0.0f) choose_entries(t, index, digit);
 }
 
 /* The 3-bit scale fields of all groups; returns d, 0 for a zero block. */

@@ -10,8 +10,8 @@
 
 static int nearest_entry(const grid_index *index, int point, float (*table)[8])
 {
-    const int first = -1 - index->place[point], count = index->chunks[point] * GRID_CHUNK;
-    const uint16_t *codes = index->list_codes[first], mask = (uint16_t)(index->base == 3 ? 3 : 7);
+    const int first = (-1 - index->place[point]) * GRID_CHUNK, count = index->chunks[point] * GRID_CHUNK;
+    const uint16_t *codes = index->list_codes + first, mask = (uint16_t)(index->base == 3 ? 3 : 7);
     float least = INFINITY;
     int best = 0;
     for (int k = 0; k < count; k++) {
@@ -22,7 +22,7 @@ static int nearest_entry(const grid_index *index, int point, float (*table)[8])
             best = k;
         }
     }
-    return index->list[first][best];
+    return index->list[first + best];
 }
 
 #define LANES 4

@@ -19,11 +19,11 @@
 __attribute__((target("avx2"), always_inline))
 static inline int nearest_of(const grid_index *index, int point, float (*table)[8], const int digits, const int bits)
 {
-    const int first = -1 - index->place[point], chunks = index->chunks[point];
+    const int first = (-1 - index->place[point]) * GRID_CHUNK, chunks = index->chunks[point];
     __m256 least = _mm256_set1_ps(__builtin_inff()), sum;
     __m256i at = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), best = at;
     for (int k = 0; k < chunks; k++) {
-        __m256i code = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)index->list_codes[first + k]));
+        __m256i code = _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(index->list_codes + first + GRID_CHUNK * k)));
         if (bits == 2) SUMS(_mm256_permutevar_ps, FOUR);
         else SUMS(LOOKUP8, EIGHT);
         __m256 less = _mm256_cmp_ps(sum, least, _CMP_LT_OQ);
@@ -40,8 +40,8 @@ static inline int nearest_of(const grid_index *index, int point, float (*table)[
     __m128i r = _mm_min_epi32(_mm256_castsi256_si128(b), _mm256_extracti128_si256(b, 1));
     r = _mm_min_epi32(r, _mm_shuffle_epi32(r, 0x4E));
     r = _mm_min_epi32(r, _mm_shuffle_epi32(r, 0xB1));
-    unsigned found = (unsigned)_mm_cvtsi128_si32(r);
-    return index->list[first][found == INT32_MAX ? 0 : found];
+    int found = _mm_cvtsi128_si32(r);
+    return index->list[first + (found == INT32_MAX ? 0 : found)];
 }
 
 __attribute__((target("avx2"))) static int nearest_entry(const grid_index *index, int point, float (*table)[8])

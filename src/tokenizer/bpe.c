@@ -9,16 +9,16 @@
 #include "tokenizer/tokenizer.h"
 
 /* The symbol of a text; made where it is new. */
-static bool symbol_of(loam_tokenizer *t, const char *s, size_t n, uint32_t *id)
+static bool symbol_of(loam_tokenizer *t, table_key key, const char *s, size_t n, uint32_t *id)
 {
-    *id = table_get(&t->table, t->keys, s, n, 0);
+    *id = table_find(&t->table, t->keys, key, s, n);
     if (*id != TABLE_NONE) return true;
     if (!mem_grow(&t->keys, &t->cap_symbols, t->n_symbols + 1, sizeof *t->keys, UINT32_MAX - 1)) return false;
     char *copy = arena_copy(&t->arena, s, n);
     if (!copy) return false;
     *id = (uint32_t)t->n_symbols;
     t->keys[t->n_symbols++] = (text_view){ copy, n };
-    return table_put(&t->table, t->keys, t->keys[*id], 0, id);
+    return table_put(&t->table, t->keys, key, s, n, id);
 }
 
 /* One merge: left and right back to back at s, in the form the table holds. */
@@ -53,35 +53,67 @@ static bool has_text(const loam_tokenizer *t, size_t id, const char *s, size_t n
     return id < t->n_symbols && t->keys[id].len == n && memcmp(t->keys[id].data, s, n) == 0;
 }
 
+/* Merges are taken in batches, so that the tables' memory is on its way before it is needed. */
+#define BATCH 16
+
+typedef struct pending {
+    merge_text_pair p;
+    table_key left, right;
+    pair_slot slot;
+} pending;
+
+/* Reads up to BATCH merges from `rank` on into m, their texts into buffer; returns how many are left of them. */
+static unsigned read_batch(const loam_tokenizer *t, const vocab_view *v, uint32_t rank, char *buffer, pending *m)
+{
+    unsigned n = 0;
+    for (uint32_t end = v->n_merges - rank < BATCH ? v->n_merges : rank + BATCH; rank < end; rank++) {
+        if (!parse_merge(t, v->merges[rank], buffer, &m[n].p)) continue;
+        m[n].left = table_key_of(&t->table, buffer, m[n].p.left, 0);
+        m[n].right = table_key_of(&t->table, buffer + m[n].p.left, m[n].p.right, 0);
+        table_prefetch(&t->table, m[n].left);
+        table_prefetch(&t->table, m[n].right);
+        buffer += m[n].p.left + m[n].p.right;
+        m[n++].slot.rank = rank;
+    }
+    return n;
+}
+
 static bool add_merges(loam_tokenizer *t, const vocab_view *v, char *buffer)
 {
+    pending batch[BATCH];
     uint32_t result = 0;
-    for (uint32_t rank = 0; rank < v->n_merges; rank++) {
-        merge_text_pair p;
-        uint32_t left, right;
-        if (!parse_merge(t, v->merges[rank], buffer, &p)) continue;
-        size_t n = p.left + p.right;
-        if (!symbol_of(t, p.s, p.left, &left) || !symbol_of(t, p.s + p.left, p.right, &right)) return false;
-        if (has_text(t, result + 1u, p.s, n)) result++;
-        else if (!has_text(t, result, p.s, n) && !symbol_of(t, p.s, n, &result)) return false;
-        pair_put(&t->pairs, (pair_slot){ left, right, rank, result });
-        if (p.right >= SPACE_MARK_LEN && memcmp(p.s + p.left, SPACE_MARK, SPACE_MARK_LEN) == 0)
-            t->joins_space[(uint8_t)p.s[p.left - 1]] = true;
+    for (uint32_t rank = 0; rank < v->n_merges; rank += BATCH) {
+        unsigned n = read_batch(t, v, rank, buffer, batch);
+        for (unsigned i = 0; i < n; i++) {
+            pending *m = &batch[i];
+            const char *s = m->p.s;
+            size_t left = m->p.left, len = left + m->p.right;
+            if (!symbol_of(t, m->left, s, left, &m->slot.left) || !symbol_of(t, m->right, s + left, m->p.right, &m->slot.right))
+                return false;
+            pair_prefetch(&t->pairs, m->slot.left, m->slot.right);
+            if (has_text(t, result + 1u, s, len)) result++;
+            else if (!has_text(t, result, s, len) && !symbol_of(t, table_key_of(&t->table, s, len, 0), s, len, &result))
+                return false;
+            m->slot.result = result;
+            if (t->flags.escape && m->p.right >= SPACE_MARK_LEN && memcmp(s + left, SPACE_MARK, SPACE_MARK_LEN) == 0)
+                t->joins_space[(uint8_t)s[left - 1]] = true;
+        }
+        for (unsigned i = 0; i < n; i++) pair_put(&t->pairs, batch[i].slot);
     }
     return true;
 }
 
 loam_status bpe_build(loam_tokenizer *t, const vocab_view *v, loam_error *err)
 {
-    if (!v->merges && !tok_is(v->pre, "kimi-k2")) return fail(err, LOAM_E_FORMAT, "%s: key 'tokenizer.ggml.merges' is missing", v->source);
+    if (!v->merges && !tok_is(v->pre, "kimi-k2"))
+        return fail(err, LOAM_E_FORMAT, "%s: key 'tokenizer.ggml.merges' is missing", v->source);
     size_t longest = 0, n_merges = v->merges ? v->n_merges : 0;
     for (uint32_t i = 0; i < n_merges; i++)
         if (v->merges[i].len > longest) longest = v->merges[i].len;
-    char *buffer = mem_alloc(longest);
+    char *buffer = mem_alloc_array(longest, BATCH);
     bool ok = buffer && pair_init(&t->pairs, n_merges, t->secret) && (n_merges == 0 || add_merges(t, v, buffer));
     mem_free(buffer);
     if (!ok) return fail_nomem(err, "the merges", n_merges * sizeof(pair_slot));
-    t->word_cuts = t->flags.raw && t->flags.escape;
     tok_fill_bytes(t, t->flags.raw ? BYTE_HEX : BYTE_ITSELF);
     for (int b = 0; b < 256; b++) {
         char c = (char)b;
@@ -110,6 +142,17 @@ static loam_status write_glyphs(tok_run *r, size_t n, size_t *bytes)
     return st;
 }
 
+/* A piece in which spaces are SPACE_MARKs: its words are found by them. */
+static loam_status add_words(tok_run *r, const char *s, size_t n)
+{
+    loam_status st = LOAM_OK;
+    for (size_t at = 0, word; at < n && st == LOAM_OK; at += word) {
+        word = words_next(r->t, s + at, n - at);
+        st = words_add(r, s + at, word);
+    }
+    return st;
+}
+
 loam_status bpe_encode(tok_run *r, const char *s, size_t n)
 {
     const loam_tokenizer *t = r->t;
@@ -121,7 +164,7 @@ loam_status bpe_encode(tok_run *r, const char *s, size_t n)
         st = write_glyphs(r, count, &bytes);
         s = r->text;
     }
-    merge_begin(r, bytes);
+    words_begin(r, bytes);
     pre_walk w;
     pre_start(&w, t->pre, r->glyphs, count);
     for (size_t from, to; st == LOAM_OK && pre_next(&w, &from, &to);) {
@@ -129,7 +172,7 @@ loam_status bpe_encode(tok_run *r, const char *s, size_t n)
         uint32_t whole = TABLE_NONE;
         if (t->flags.newline_whole && s[0] == '\n') whole = table_get(&t->table, t->keys, s, len, 0);
         if (whole < t->n_tokens) st = run_push(r, (loam_token)whole);
-        else st = t->word_cuts ? merge_text(r, s, len) : merge_word(r, s, len);
+        else st = t->flags.escape ? add_words(r, s, len) : words_add(r, s, len);
         s += len;
     }
     return st;
@@ -147,13 +190,13 @@ loam_status whitespace_encode(tok_run *r, const char *s, size_t n)
     for (size_t i = 0; r->t->flags.lowercase && i < count; i++) r->glyphs[i] = uni_glyph(uni_lower(glyph_cp(r->glyphs[i])));
     st = write_glyphs(r, count, &bytes);
     if (st != LOAM_OK) return st;
-    merge_begin(r, bytes);
+    words_begin(r, bytes);
     const char *at = r->text;
     for (size_t i = 0; i < count && st == LOAM_OK;) {
         size_t end = i;
         while (end < count && !(r->glyphs[end] & G_WS)) end++;
         size_t len = bytes_of(r->glyphs, i, end);
-        st = merge_word(r, at, len);
+        st = words_add(r, at, len);
         at += len;
         i = end;
         for (; i < count && r->glyphs[i] & G_WS; i++) at += glyph_bytes(r->glyphs[i]);
@@ -162,7 +205,7 @@ loam_status whitespace_encode(tok_run *r, const char *s, size_t n)
 }
 
 #define DNA_BLOCK 6
-#define DNA_MARK "\xEE\x80\x80" /* U+E000, behind every block in the vocabulary */
+#define DNA_MARK  "\xEE\x80\x80" /* U+E000, behind every block in the vocabulary */
 
 /* Blocks of six letters, in upper case, the last one filled up. */
 static loam_status dna_blocks(tok_run *r, const char *s, size_t n)
@@ -170,7 +213,8 @@ static loam_status dna_blocks(tok_run *r, const char *s, size_t n)
     loam_status st = LOAM_OK;
     for (size_t i = 0; i < n && st == LOAM_OK; i += DNA_BLOCK) {
         char block[DNA_BLOCK + 3] = "AAAAAA";
-        for (size_t k = 0; k < DNA_BLOCK && i + k < n; k++) block[k] = s[i + k] >= 'a' && s[i + k] <= 'z' ? (char)(s[i + k] - 32) : s[i + k];
+        for (size_t k = 0; k < DNA_BLOCK && i + k < n; k++)
+            block[k] = s[i + k] >= 'a' && s[i + k] <= 'z' ? (char)(s[i + k] - 32) : s[i + k];
         memcpy(block + DNA_BLOCK, DNA_MARK, 3);
         loam_token id = tok_find(r->t, block, sizeof block);
         st = run_push(r, id >= 0 ? id : r->t->dna[2]);

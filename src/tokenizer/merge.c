@@ -7,23 +7,11 @@
  *
  *   symbols   at[0] at[1] at[2] ... at[n]      byte offsets
  *   pairs        key[0] key[1] ...             of (i, i + 1), NO_KEY where they cannot be joined
- *
- * Words of up to 16 bytes are remembered during a call: where in the output their ids are. */
+ */
 #include "tokenizer/tokenizer.h"
 
-#define NO_KEY UINT32_MAX
+#define NO_KEY     UINT32_MAX
 #define SHORT_WORD 48 /* symbols; above, the heap is cheaper */
-#define CACHE_BYTES 16
-#define CACHE_MIN_TEXT 256 /* bytes of a text that is worth a cache */
-#define CACHE_MIN_LOG2 6
-#define CACHE_MAX_LOG2 14
-
-typedef struct word_slot {
-    uint64_t head, tail; /* the first and last 8 bytes, which overlap; together the whole word */
-    uint32_t first;      /* index of its first id in the output */
-    uint16_t count;
-    uint16_t len;        /* 0: free */
-} word_slot;
 
 /* The symbols of a short word. */
 typedef struct word {
@@ -152,7 +140,7 @@ static bool link_pair(tok_run *r, chain *x, uint32_t i, const char *s)
 
 static loam_status merge_long(tok_run *r, const char *s, size_t n)
 {
-    loam_status st = run_work(r, n * sizeof(chain));
+    loam_status st = run_work(r, n, sizeof(chain));
     if (st != LOAM_OK) return st;
     chain *x = r->work;
     uint32_t count = 0;
@@ -183,8 +171,7 @@ static loam_status merge_long(tok_run *r, const char *s, size_t n)
     return st;
 }
 
-/* Merges without the cache. Pieces that are to be whole tokens come here uncut. */
-static loam_status merge(tok_run *r, const char *s, size_t n)
+loam_status merge_word(tok_run *r, const char *s, size_t n)
 {
     const loam_tokenizer *t = r->t;
     word w;
@@ -200,47 +187,4 @@ static loam_status merge(tok_run *r, const char *s, size_t n)
     if (at < n) return merge_long(r, s, n);
     w.at[w.n] = (uint32_t)n;
     return merge_short(r, &w, s);
-}
-
-/* The slots of the cache: about one for eight bytes of text. Without memory there is no cache. */
-void merge_begin(tok_run *r, size_t text_bytes)
-{
-    unsigned log2 = CACHE_MIN_LOG2;
-    if (r->words || text_bytes < CACHE_MIN_TEXT) return;
-    while (log2 < CACHE_MAX_LOG2 && (size_t)8 << log2 < text_bytes) log2++;
-    r->words_shift = 64 - log2;
-    r->words = mem_zalloc(((size_t)1 << log2) * sizeof *r->words);
-}
-
-loam_status merge_word(tok_run *r, const char *s, size_t n)
-{
-    if (!r->words || n > CACHE_BYTES || n == 0) return n ? merge(r, s, n) : LOAM_OK;
-    uint64_t head = table_pack(s, n < 8 ? n : 8), tail = n > 8 ? table_pack(s + n - 8, 8) : 0;
-    word_slot *w = &r->words[((head ^ tail << 1 ^ tail >> 29) + n) * 0x9E3779B97F4A7C15u >> r->words_shift];
-    if (w->len == n && w->head == head && w->tail == tail) {
-        loam_status st = LOAM_OK;
-        for (size_t i = 0; i < w->count && st == LOAM_OK; i++) st = run_push(r, r->ids[w->first + i]);
-        return st;
-    }
-    size_t first = r->n;
-    loam_status st = merge(r, s, n);
-    if (st == LOAM_OK && first < UINT32_MAX) *w = (word_slot){ head, tail, (uint32_t)first, (uint16_t)(r->n - first), (uint16_t)n };
-    return st;
-}
-
-loam_status merge_text(tok_run *r, const char *s, size_t n)
-{
-    const loam_tokenizer *t = r->t;
-    size_t begin = 0;
-    for (size_t i = 0; t->word_cuts && i < n;) {
-        size_t step = uni_step(s[i]);
-        if (step == SPACE_MARK_LEN && n - i >= SPACE_MARK_LEN && i > begin && !t->joins_space[(uint8_t)s[i - 1]]
-            && memcmp(s + i, SPACE_MARK, SPACE_MARK_LEN) == 0) {
-            loam_status st = merge_word(r, s + begin, i - begin);
-            if (st != LOAM_OK) return st;
-            begin = i;
-        }
-        i += step;
-    }
-    return merge_word(r, s + begin, n - begin);
 }

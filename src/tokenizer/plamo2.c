@@ -6,13 +6,13 @@
 
 #include <math.h>
 
-#define COST_SCALE 10000.0
-#define COST_UNKNOWN 10000000
-#define SCORE_LEAST (-20000000) /* scaled scores at or below it never match */
-#define SCORE_MOST 1e9 /* keeps sums over the longest text inside 64 bits */
+#define COST_SCALE      10000.0
+#define COST_UNKNOWN    10000000
+#define SCORE_LEAST     (-20000000) /* scaled scores at or below it never match */
+#define SCORE_MOST      1e9         /* keeps sums over the longest text inside 64 bits */
 #define BYTE_ORDER_MARK 0xFEFF
 
-/* Token texts as the decoded input will be written: decoded and encoded again. */
+/* Token texts as the decoded input will be written: decoded and encoded again. Of texts that become equal the first stays. */
 static bool decode_text(loam_tokenizer *t, uint32_t id)
 {
     text_view s = t->texts[id];
@@ -25,16 +25,27 @@ static bool decode_text(loam_tokenizer *t, uint32_t id)
     return true;
 }
 
-static bool add_word(loam_tokenizer *t, uint32_t id)
+/* The cost of a token; false where it never matches. */
+static bool cost_of(const loam_tokenizer *t, uint32_t id, int64_t *cost)
 {
     double q = round((t->scores ? t->scores[id] : 0) * COST_SCALE);
-    uint32_t old;
-    if (!(q > SCORE_LEAST)) return true; /* also NaN */
-    if (q > SCORE_MOST) q = SCORE_MOST;
-    t->word_cost[id] = -(int64_t)q;
-    if (!decode_text(t, id) || !trie_put(&t->words, id, &old)) return false;
-    if (old != TRIE_NONE && t->word_cost[id] < t->word_cost[old]) trie_replace(&t->words, id);
+    if (!(q > SCORE_LEAST)) return false; /* also NaN */
+    *cost = -(int64_t)(q < SCORE_MOST ? q : SCORE_MOST);
     return true;
+}
+
+static bool build_trie(loam_tokenizer *t)
+{
+    uint32_t *list = mem_alloc_array(t->n_tokens, sizeof *list), n = 0;
+    bool ok = list != NULL;
+    for (uint32_t id = 0; id < t->n_tokens && ok; id++) {
+        int byte = t->attrs[id] & LOAM_ATTR_BYTE ? tok_byte_of(t->texts[id], true) : -1;
+        if (byte >= 0) t->byte_token[byte] = (loam_token)id;
+        else if (cost_of(t, id, &t->word_cost[id])) ok = decode_text(t, list[n++] = id);
+    }
+    ok = ok && trie_build(&t->matches, t->word_text, list, n);
+    mem_free(list);
+    return ok;
 }
 
 loam_status plamo2_build(loam_tokenizer *t, const vocab_view *v, loam_error *err)
@@ -42,22 +53,18 @@ loam_status plamo2_build(loam_tokenizer *t, const vocab_view *v, loam_error *err
     for (int b = 0; b < 256; b++) t->byte_token[b] = LOAM_TOKEN_NULL;
     t->word_text = mem_zalloc_array(t->n_tokens, sizeof *t->word_text);
     t->word_cost = mem_zalloc_array(t->n_tokens, sizeof *t->word_cost);
-    bool ok = t->word_text && t->word_cost && trie_init(&t->words, t->word_text, t->n_tokens + t->n_tokens / 4, t->secret);
-    for (uint32_t id = 0; id < t->n_tokens && ok; id++) {
-        int byte = t->attrs[id] & LOAM_ATTR_BYTE ? tok_byte_of(t->texts[id], true) : -1;
-        if (byte >= 0) t->byte_token[byte] = (loam_token)id;
-        else ok = add_word(t, id);
-    }
-    if (!ok) return fail_nomem(err, "the token trie", t->n_tokens * sizeof(trie_edge));
+    if (!t->word_text || !t->word_cost || !build_trie(t))
+        return fail_nomem(err, "the token trie", t->n_tokens * sizeof(trie_node));
     for (int b = 0; b < 256; b++)
-        if (t->byte_token[b] <= 0) return fail(err, LOAM_E_FORMAT, "%s: the vocabulary has no usable token for byte 0x%02X", v->source, b);
+        if (t->byte_token[b] <= 0)
+            return fail(err, LOAM_E_FORMAT, "%s: the vocabulary has no usable token for byte 0x%02X", v->source, b);
     return LOAM_OK;
 }
 
 /* The cheapest way from a byte of the text to its end. */
 typedef struct way {
     int64_t cost;
-    uint32_t len; /* of the first step */
+    uint32_t len;  /* of the first step */
     loam_token id; /* of its token; LOAM_TOKEN_NULL: bytes */
 } way;
 
@@ -65,7 +72,7 @@ typedef struct way {
  * come shortest first, a later one wins a tie. */
 static void cheapest(const loam_tokenizer *t, const char *s, size_t n, way *at)
 {
-    trie_walk w = trie_at(&t->words, s, n);
+    trie_walk w = trie_at(&t->matches, s, n);
     bool any = false;
     while (trie_next(&w)) {
         int64_t cost = at[w.len].cost + t->word_cost[w.value];
@@ -84,7 +91,7 @@ loam_status plamo2_encode(tok_run *r, const char *s, size_t n)
         uint32_t cp = uni_decode(s + i, n - i, &used);
         if (i > 0 || cp != BYTE_ORDER_MARK) len += uni_encode(cp, r->text + len);
     }
-    if (st == LOAM_OK) st = run_work(r, (len + 1) * sizeof(way));
+    if (st == LOAM_OK) st = run_work(r, len + 1, sizeof(way));
     if (st != LOAM_OK) return st;
     way *ways = r->work;
     ways[len] = (way){ 0 };

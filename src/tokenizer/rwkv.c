@@ -27,15 +27,18 @@ static size_t unescape(text_view s, char *out)
 
 loam_status rwkv_build(loam_tokenizer *t, loam_error *err)
 {
-    uint32_t old;
+    uint32_t *list = mem_alloc_array(t->n_tokens, sizeof *list);
     t->word_text = mem_zalloc_array(t->n_tokens, sizeof *t->word_text);
-    bool ok = t->word_text && trie_init(&t->words, t->word_text, t->n_tokens + t->n_tokens / 4, t->secret);
-    for (uint32_t id = t->n_tokens; id-- > 0 && ok;) { /* of equal texts the highest id stays */
+    bool ok = list && t->word_text;
+    for (uint32_t id = 0; id < t->n_tokens && ok; id++) {
         char *out = arena_take(&t->arena, t->texts[id].len);
         if (out) t->word_text[id] = (text_view){ out, unescape(t->texts[id], out) };
-        ok = out && trie_put(&t->words, id, &old);
+        list[t->n_tokens - 1 - id] = id; /* of equal texts the highest id stays */
+        ok = out != NULL;
     }
-    return ok ? LOAM_OK : fail_nomem(err, "the token trie", t->n_tokens * sizeof(trie_edge));
+    ok = ok && trie_build(&t->matches, t->word_text, list, t->n_tokens);
+    mem_free(list);
+    return ok ? LOAM_OK : fail_nomem(err, "the token trie", t->n_tokens * sizeof(trie_node));
 }
 
 loam_status rwkv_encode(tok_run *r, const char *s, size_t n)
@@ -43,7 +46,7 @@ loam_status rwkv_encode(tok_run *r, const char *s, size_t n)
     loam_status st = LOAM_OK;
     for (size_t i = 0; i < n && st == LOAM_OK;) {
         size_t len;
-        uint32_t id = trie_longest(&r->t->words, s + i, n - i, &len);
+        uint32_t id = trie_longest(&r->t->matches, s + i, n - i, &len);
         st = run_push(r, id == TRIE_NONE ? r->t->role[LOAM_TOKEN_UNK] : (loam_token)id);
         i += id == TRIE_NONE ? 1 : len;
     }

@@ -45,14 +45,15 @@ static loam_status rank_specials(loam_tokenizer *t, loam_error *err)
 loam_status special_build(loam_tokenizer *t, loam_error *err)
 {
     loam_status st = rank_specials(t, err);
-    if (st != LOAM_OK) return st;
-    if (!trie_init(&t->special_trie, t->special_text, t->n_special, t->secret)) return fail_nomem(err, "the special tokens", 0);
-    for (uint32_t rank = t->n_special; rank-- > 0;) { /* shortest first, so that each meets what begins it */
+    if (st != LOAM_OK || t->n_special == 0) return st;
+    for (uint32_t rank = 0; rank < t->n_special; rank++) t->special_shorter[rank] = rank;
+    if (!trie_build(&t->special_trie, t->special_text, t->special_shorter, t->n_special))
+        return fail_nomem(err, "the special tokens", t->n_special * sizeof(trie_node));
+    for (uint32_t rank = 0; rank < t->n_special; rank++) {
         text_view s = t->special_text[rank];
-        uint32_t old;
-        size_t len;
-        t->special_shorter[rank] = trie_longest(&t->special_trie, s.data, s.len, &len);
-        if (!trie_put(&t->special_trie, rank, &old)) return fail_nomem(err, "the special tokens", s.len);
+        trie_walk w = trie_at(&t->special_trie, s.data, s.len);
+        t->special_shorter[rank] = TRIE_NONE;
+        while (trie_next(&w) && w.value != rank) t->special_shorter[rank] = w.value;
         t->special_first[1][(uint8_t)s.data[0]] = true;
         if (always(t, rank)) t->special_first[0][(uint8_t)s.data[0]] = true;
     }

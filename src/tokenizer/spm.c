@@ -2,19 +2,10 @@
  * joined by score. A character without a token becomes byte tokens. Nothing is normalized. */
 #include "tokenizer/tokenizer.h"
 
-/* Which bytes stand before an inner SPACE_MARK in some token. Words can be cut before all other space marks. */
-loam_status spm_build(loam_tokenizer *t, loam_error *err)
+void spm_build(loam_tokenizer *t)
 {
-    (void)err;
     tok_fill_bytes(t, BYTE_BOTH);
-    t->word_cuts = true;
-    for (uint32_t id = 0; id < t->n_tokens; id++) {
-        const char *s = t->keys[id].data, *end = s + t->keys[id].len;
-        for (const char *p = s; (p = memchr(p, SPACE_MARK[0], (size_t)(end - p))) != NULL; p++)
-            if (p > s && end - p >= SPACE_MARK_LEN && memcmp(p, SPACE_MARK, SPACE_MARK_LEN) == 0)
-                t->joins_space[(uint8_t)p[-1]] = true;
-    }
-    return LOAM_OK;
+    for (uint32_t id = 0; id < t->n_tokens; id++) words_note_joint(t, t->texts[id]);
 }
 
 loam_status spm_encode(tok_run *r, const char *s, size_t n)
@@ -37,6 +28,11 @@ loam_status spm_encode(tok_run *r, const char *s, size_t n)
             *out++ = s[i];
         }
     }
-    merge_begin(r, (size_t)(out - r->text));
-    return merge_text(r, r->text, (size_t)(out - r->text));
+    size_t len = (size_t)(out - r->text);
+    words_begin(r, len);
+    for (size_t at = 0, word; at < len && st == LOAM_OK; at += word) {
+        word = words_next(r->t, r->text + at, len - at);
+        st = words_add(r, r->text + at, word);
+    }
+    return st;
 }

@@ -49,7 +49,7 @@ static bool grow(table *t)
     for (size_t k = 0; k < t->size; k++) {
         const table_slot *x = &t->slots[k];
         if (x->id == TABLE_NONE) continue;
-        size_t i = table_home(&bigger, x->head, x->len);
+        size_t i = table_home(&bigger, (table_key){ x->head, x->len });
         while (bigger.slots[i].id != TABLE_NONE) i = (i + 1) & (bigger.size - 1);
         bigger.slots[i] = *x;
     }
@@ -58,21 +58,15 @@ static bool grow(table *t)
     return true;
 }
 
-bool table_put(table *t, const text_view *keys, text_view s, uint32_t space, uint32_t *id)
+bool table_put(table *t, const text_view *keys, table_key k, const char *s, size_t n, uint32_t *id)
 {
     if (t->count >= t->size / 3 * 2 && !grow(t)) return false;
-    uint64_t head = s.len <= 8 ? table_pack(s.data, s.len) : table_long_hash(t, s.data, s.len);
-    uint32_t len = (uint32_t)s.len | space;
-    size_t i = table_home(t, head, len);
-    for (; t->slots[i].id != TABLE_NONE; i = (i + 1) & (t->size - 1)) {
-        const table_slot *x = &t->slots[i];
-        if (x->head == head && x->len == len && (s.len <= 8 || memcmp(keys[x->id].data, s.data, s.len) == 0)) {
-            *id = x->id;
-            return true;
-        }
+    table_slot *x = table_slot_of(t, keys, k, s, n);
+    if (x->id == TABLE_NONE) {
+        *x = (table_slot){ k.head, k.len, *id };
+        t->count++;
     }
-    t->slots[i] = (table_slot){ head, len, *id };
-    t->count++;
+    *id = x->id;
     return true;
 }
 

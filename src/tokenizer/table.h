@@ -17,7 +17,7 @@
 
 #include "base/vocab.h"
 
-#define TABLE_NONE UINT32_MAX
+#define TABLE_NONE     UINT32_MAX
 #define TABLE_VERBATIM 0x80000000u /* or-ed to a length: a second name space (text outside the byte alphabet) */
 
 typedef struct table_slot {
@@ -51,31 +51,54 @@ static inline uint64_t table_pack(const char *s, size_t n)
         return a | ((uint64_t)b >> (8 * (8 - n))) << 32;
     }
     if (n == 0) return 0;
-    return (uint64_t)(unsigned char)s[0] | (uint64_t)(unsigned char)s[n / 2] << (8 * (n / 2))
-           | (uint64_t)(unsigned char)s[n - 1] << (8 * (n - 1));
+    return (uint64_t)(unsigned char)s[0] | (uint64_t)(unsigned char)s[n / 2] << (8 * (n / 2)) |
+           (uint64_t)(unsigned char)s[n - 1] << (8 * (n - 1));
 }
 
 uint64_t table_long_hash(const table *t, const char *s, size_t n);
 
-static inline size_t table_home(const table *t, uint64_t head, uint32_t len)
+/* What a slot holds of a text. */
+typedef struct table_key {
+    uint64_t head;
+    uint32_t len;
+} table_key;
+
+/* space is 0 or TABLE_VERBATIM; n is below 2^31. */
+static inline table_key table_key_of(const table *t, const char *s, size_t n, uint32_t space)
 {
-    return (size_t)(((head ^ head >> 32) + len * 0x9E3779B97F4A7C15u) * t->secret >> t->shift);
+    return (table_key){ n <= 8 ? table_pack(s, n) : table_long_hash(t, s, n), (uint32_t)n | space };
 }
 
-/* The id of a text; space 0 or TABLE_VERBATIM; keys[] are the texts by id. TABLE_NONE where absent. */
-static inline uint32_t table_get(const table *t, const text_view *keys, const char *s, size_t n, uint32_t space)
+static inline size_t table_home(const table *t, table_key k)
 {
-    uint64_t head = n <= 8 ? table_pack(s, n) : table_long_hash(t, s, n);
-    uint32_t len = (uint32_t)n | space;
-    for (size_t i = table_home(t, head, len);; i = (i + 1) & (t->size - 1)) {
-        const table_slot *x = &t->slots[i];
-        if (x->id == TABLE_NONE) return TABLE_NONE;
-        if (x->head == head && x->len == len && (n <= 8 || memcmp(keys[x->id].data, s, n) == 0)) return x->id;
+    return (size_t)(((k.head ^ k.head >> 32) + k.len * 0x9E3779B97F4A7C15u) * t->secret >> t->shift);
+}
+
+static inline void table_prefetch(const table *t, table_key k) { __builtin_prefetch(&t->slots[table_home(t, k)]); }
+
+/* The slot of a text of n bytes with this key, or the free one where it belongs; keys[] are the texts by id. */
+static inline table_slot *table_slot_of(const table *t, const text_view *keys, table_key k, const char *s, size_t n)
+{
+    for (size_t i = table_home(t, k);; i = (i + 1) & (t->size - 1)) {
+        table_slot *x = &t->slots[i];
+        if (x->id == TABLE_NONE || (x->head == k.head && x->len == k.len && (n <= 8 || memcmp(keys[x->id].data, s, n) == 0)))
+            return x;
     }
 }
 
-/* Adds a text with its id unless it is there; *id gets the id it has now. False: out of memory. n is below 2^31. */
-bool table_put(table *t, const text_view *keys, text_view s, uint32_t space, uint32_t *id);
+/* The id of a text with this key; TABLE_NONE where absent. */
+static inline uint32_t table_find(const table *t, const text_view *keys, table_key k, const char *s, size_t n)
+{
+    return table_slot_of(t, keys, k, s, n)->id;
+}
+
+static inline uint32_t table_get(const table *t, const text_view *keys, const char *s, size_t n, uint32_t space)
+{
+    return table_find(t, keys, table_key_of(t, s, n, space), s, n);
+}
+
+/* Adds a text with its id unless it is there; *id gets the id it has now. False: out of memory. */
+bool table_put(table *t, const text_view *keys, table_key k, const char *s, size_t n, uint32_t *id);
 
 /* ---- pairs ---- */
 
@@ -101,6 +124,11 @@ static inline size_t pair_home(const pair_table *t, uint32_t left, uint32_t righ
 {
     uint64_t x = (uint64_t)left << 32 | right;
     return (size_t)((x ^ x >> 29) * t->secret >> t->shift);
+}
+
+static inline void pair_prefetch(const pair_table *t, uint32_t left, uint32_t right)
+{
+    __builtin_prefetch(&t->slots[pair_home(t, left, right)], 1);
 }
 
 /* The merge of two symbols, or NULL. */

@@ -1,7 +1,7 @@
 /* tokenizer.h - the inside of a loam_tokenizer, and what its files offer each other.
  *
  *   text ── special.c ──► fragments ── spm.c bpe.c wordpiece.c unigram.c rwkv.c plamo2.c small.c ──► ids ── decode.c ──► text
- *            (cuts out special tokens)        (one algorithm per kind; merge.c serves the first two)         stream.c
+ *            (cuts out special tokens)        (one algorithm per kind; merge.c and words.c serve several)    stream.c
  *
  * load.c makes a tokenizer from a vocabulary view; names.c finds the tokens that have a role by their text. */
 #ifndef LOAM_TOKENIZER_TOKENIZER_H
@@ -20,7 +20,7 @@
 #include "tokenizer/trie.h"
 #include "tokenizer/unicode.h"
 
-#define SPACE_MARK "\xE2\x96\x81" /* U+2581, how vocabularies write a space */
+#define SPACE_MARK     "\xE2\x96\x81" /* U+2581, how vocabularies write a space */
 #define SPACE_MARK_LEN 3
 
 /* What becomes of BPE beside the plain algorithm. */
@@ -52,8 +52,8 @@ struct loam_tokenizer {
     table table;      /* text to symbol */
     text_view *keys;  /* [n_symbols] what the table compares with; `texts` itself except for BPE */
     size_t n_symbols, cap_symbols;
-    arena arena;      /* texts that are not borrowed */
-    uint64_t secret;  /* of the hash tables */
+    arena arena;     /* texts that are not borrowed */
+    uint64_t secret; /* of the hash tables */
 
     loam_token role[LOAM_TOKEN_ROLES];
     loam_token *suppress;
@@ -61,26 +61,26 @@ struct loam_tokenizer {
 
     /* Special tokens by rank: longest first, then by id. */
     uint32_t n_special;
-    loam_token *special_id;    /* [n_special] */
-    text_view *special_text;   /* [n_special] */
-    uint32_t *special_shorter; /* [n_special] rank of the longest special text that begins this one, TRIE_NONE without */
-    trie special_trie;         /* of ranks */
+    loam_token *special_id;     /* [n_special] */
+    text_view *special_text;    /* [n_special] */
+    uint32_t *special_shorter;  /* [n_special] rank of the longest special text that begins this one, TRIE_NONE without */
+    trie special_trie;          /* of ranks */
     bool special_first[2][256]; /* bytes that some special text begins with: [0] user-defined ones, [1] all */
 
     /* Merging (SPM, BPE). */
-    pair_table pairs;         /* BPE */
-    uint32_t char_symbol[256]; /* BPE: the symbol of a byte (byte alphabet) or of an ASCII character (raw) */
+    pair_table pairs;           /* BPE */
+    uint32_t char_symbol[256];  /* BPE: the symbol of a byte (byte alphabet) or of an ASCII character (raw) */
     loam_token byte_token[256]; /* the fall-back: of a byte; with the byte alphabet: of a byte of the encoded form */
-    bool word_cuts;           /* no merge crosses from a byte that is not in joins_space to a SPACE_MARK behind it */
-    bool joins_space[256];
+    bool joins_space[256];      /* bytes that some token (merge) has directly before a SPACE_MARK */
 
-    trie words;          /* UGM: matchable tokens; RWKV, PLAMO2: likewise, over `word_text`; WPM: all */
+    trie matches;         /* UGM: matchable tokens; RWKV, PLAMO2: likewise, over `word_text`; WPM: all */
     text_view *word_text; /* RWKV, PLAMO2: [n_tokens] decoded texts */
-    int64_t *word_cost;  /* PLAMO2: [n_tokens] */
-    trie user_prefixes;  /* UGM: user-defined texts */
-    charsmap charsmap;   /* UGM */
-    float unknown_score; /* UGM */
-    loam_token dna[3];   /* <dna> </dna> <oov> */
+    int64_t *word_cost;   /* PLAMO2: [n_tokens] */
+    trie user_prefixes;   /* UGM: user-defined texts */
+    charsmap charsmap;    /* UGM */
+    float unknown_score;  /* UGM */
+    double exact_bytes;   /* UGM: length of a text up to which sums of scores are exact */
+    loam_token dna[3];    /* <dna> </dna> <oov> */
 };
 
 /* One call of encode: its output and its scratch memory. */
@@ -116,10 +116,10 @@ uint32_t tok_lookup(const loam_tokenizer *t, const char *s, size_t n);
 /* As above, for tokens only: LOAM_TOKEN_NULL where there is none. */
 loam_token tok_find(const loam_tokenizer *t, const char *s, size_t n);
 
-void names_apply(loam_tokenizer *t, const vocab_view *v);       /* roles by name, end-of-generation set */
-void names_strip(loam_tokenizer *t, const vocab_view *v);       /* which tokens take white space beside them */
-loam_status special_build(loam_tokenizer *t, loam_error *err);  /* the list of special tokens */
-loam_status spm_build(loam_tokenizer *t, loam_error *err);
+void names_apply(loam_tokenizer *t, const vocab_view *v);      /* roles by name, end-of-generation set */
+void names_strip(loam_tokenizer *t, const vocab_view *v);      /* which tokens take white space beside them */
+loam_status special_build(loam_tokenizer *t, loam_error *err); /* the list of special tokens */
+void spm_build(loam_tokenizer *t);
 loam_status bpe_build(loam_tokenizer *t, const vocab_view *v, loam_error *err);
 loam_status wordpiece_build(loam_tokenizer *t, loam_error *err);
 loam_status unigram_build(loam_tokenizer *t, const vocab_view *v, loam_error *err);
@@ -134,7 +134,7 @@ void tok_fill_bytes(loam_tokenizer *t, byte_form form);
 
 /* ---- encoding: every function appends the ids of one raw fragment, n > 0 bytes ---- */
 
-loam_status encode_fragment(tok_run *r, const char *s, size_t n); /* by the kind of the tokenizer */
+loam_status encode_fragment(tok_run *r, const char *s, size_t n);            /* by the kind of the tokenizer */
 loam_status encode_special(tok_run *r, const char *s, size_t n, bool parse); /* a whole text */
 loam_status spm_encode(tok_run *r, const char *s, size_t n);
 loam_status bpe_encode(tok_run *r, const char *s, size_t n);
@@ -146,10 +146,15 @@ loam_status test_encode(tok_run *r, const char *s, size_t n);
 loam_status dna_encode(tok_run *r, const char *s, size_t n);
 loam_status whitespace_encode(tok_run *r, const char *s, size_t n);
 
-/* Pair merging of one word, or of a text in which words are found by its spaces (merge.c). */
-void merge_begin(tok_run *r, size_t text_bytes); /* before the words of a text of this size */
-loam_status merge_word(tok_run *r, const char *s, size_t n);
-loam_status merge_text(tok_run *r, const char *s, size_t n);
+/* Words (words.c). words_begin comes before the words of a text of this size. words_next: bytes of the word that n > 0 bytes
+ * at s begin with. words_add: its ids. words_note_joint: a text within which nothing may be cut. */
+void words_begin(tok_run *r, size_t text_bytes);
+size_t words_next(const loam_tokenizer *t, const char *s, size_t n);
+loam_status words_add(tok_run *r, const char *s, size_t n);
+void words_forget(tok_run *r); /* what was remembered */
+void words_note_joint(loam_tokenizer *t, text_view s);
+loam_status merge_word(tok_run *r, const char *s, size_t n);   /* SPM, BPE: by merging */
+loam_status unigram_word(tok_run *r, const char *s, size_t n); /* UGM: by the best path; n bytes normalized text */
 
 void run_free(tok_run *r);
 loam_status run_push_slow(tok_run *r, loam_token id);
@@ -162,7 +167,7 @@ static inline loam_status run_push(tok_run *r, loam_token id)
 }
 loam_status run_text(tok_run *r, size_t bytes);   /* room in r->text; contents stay */
 loam_status run_glyphs(tok_run *r, size_t count); /* room in r->glyphs */
-loam_status run_work(tok_run *r, size_t bytes);   /* room in r->work; contents do not stay */
+loam_status run_work(tok_run *r, size_t count, size_t size); /* room in r->work; contents do not stay */
 
 /* ---- decoding ---- */
 

@@ -1,131 +1,140 @@
-/* trie.c - see trie.h. Bounded by 2^32 - 2 nodes; refuses only for lack of memory. */
+/* trie.c - see trie.h. Building is a radix sort from the first byte on, level by level: a node is a range of the list whose
+ * texts agree up to its depth; sorting the range by the next byte makes its children. Bounded by the bytes of the texts.
+ *
+ *   list   [ a  ab  abc  b  bcd ]     root 0..5  ->  'a' 0..3  'b' 3..5  ->  ... */
 #include "tokenizer/trie.h"
 
 #include <string.h>
 
 #include "base/mem.h"
 
-static size_t home(const trie *t, uint32_t parent, uint32_t byte)
-{
-    return (size_t)(((uint64_t)parent << 8 | byte) * t->secret >> t->shift);
-}
+#define SMALL_RANGE 12 /* texts; below, sorting by insertion is faster than counting */
 
-static trie_edge *edge_of(const trie *t, uint32_t parent, uint32_t byte)
+/* Until it is reached, a node keeps its range in `value` (first) and `child` (end). */
+static bool add_node(trie *t, uint8_t label, uint32_t first, uint32_t end)
 {
-    for (size_t i = home(t, parent, byte);; i = (i + 1) & (t->size - 1)) {
-        trie_edge *e = &t->edges[i];
-        if (e->parent == TRIE_NONE || (e->parent == parent && e->byte == byte)) return e;
-    }
-}
-
-/* The node behind one byte; parent TRIE_NONE is the root. */
-static uint32_t child(const trie *t, uint32_t parent, unsigned char byte)
-{
-    if (parent == TRIE_NONE) return t->first[byte];
-    const trie_edge *e = edge_of(t, parent, byte);
-    return e->parent == TRIE_NONE ? TRIE_NONE : e->node;
-}
-
-static bool alloc_edges(trie *t, size_t size, unsigned shift)
-{
-    t->edges = mem_alloc_array(size, sizeof *t->edges);
-    if (!t->edges) return false;
-    memset(t->edges, 0xFF, size * sizeof *t->edges);
-    t->size = size;
-    t->shift = shift;
+    if (!mem_grow(&t->nodes, &t->cap_nodes, t->n_nodes + 1, sizeof *t->nodes, UINT32_MAX - 1) ||
+        !mem_grow(&t->labels, &t->cap_labels, t->n_nodes + 1, 1, UINT32_MAX - 1))
+        return false;
+    t->labels[t->n_nodes] = label;
+    t->nodes[t->n_nodes++] = (trie_node){ .value = first, .child = end };
     return true;
 }
 
-bool trie_init(trie *t, const text_view *texts, size_t expected, uint64_t secret)
+static uint8_t byte_at(const trie *t, uint32_t number, size_t depth) { return (uint8_t)t->texts[number].data[depth]; }
+
+static bool children_small(trie *t, uint32_t *list, uint32_t first, uint32_t end, size_t depth)
 {
-    size_t size = 64;
-    unsigned shift = 58;
-    while (size / 2 < expected && size <= SIZE_MAX / 64) {
-        size *= 2;
-        shift--;
+    uint8_t bytes[SMALL_RANGE];
+    uint32_t n = end - first;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t number = list[first + i], k = i;
+        uint8_t byte = byte_at(t, number, depth);
+        for (; k > 0 && bytes[k - 1] > byte; k--) {
+            bytes[k] = bytes[k - 1];
+            list[first + k] = list[first + k - 1];
+        }
+        bytes[k] = byte;
+        list[first + k] = number;
     }
-    *t = (trie){ .texts = texts, .secret = secret | 1 };
+    for (uint32_t i = 0, j; i < n; i = j) {
+        for (j = i + 1; j < n && bytes[j] == bytes[i];) j++;
+        if (!add_node(t, bytes[i], first + i, first + j)) return false;
+    }
+    return true;
+}
+
+static bool children_large(trie *t, uint32_t *list, uint32_t *scratch, uint32_t first, uint32_t end, size_t depth)
+{
+    uint32_t start[257] = { 0 };
+    for (uint32_t i = first; i < end; i++) start[byte_at(t, list[i], depth) + 1]++;
+    for (unsigned b = 0; b < 256; b++) {
+        uint32_t count = start[b + 1];
+        start[b + 1] += start[b];
+        if (count && !add_node(t, (uint8_t)b, first + start[b], first + start[b + 1])) return false;
+    }
+    for (uint32_t i = first; i < end; i++) scratch[start[byte_at(t, list[i], depth)]++] = list[i];
+    memcpy(list + first, scratch, (end - first) * sizeof *list);
+    return true;
+}
+
+/* Turns a node's range into its value and its children. */
+static bool settle(trie *t, uint32_t index, uint32_t *list, uint32_t *scratch, size_t depth)
+{
+    uint32_t first = t->nodes[index].value, end = t->nodes[index].child, value = TRIE_NONE, rest = first;
+    if (end - first == 1 && depth > 0) {
+        t->nodes[index] = (trie_node){ .value = list[first], .tail = t->texts[list[first]].len > depth };
+        return true;
+    }
+    for (uint32_t i = first; i < end; i++) { /* texts that end here leave the list; the first of them is the value */
+        if (t->texts[list[i]].len > depth) list[rest++] = list[i];
+        else if (value == TRIE_NONE) value = list[i];
+    }
+    uint32_t child = (uint32_t)t->n_nodes;
+    bool ok = rest - first < SMALL_RANGE ? children_small(t, list, first, rest, depth)
+                                         : children_large(t, list, scratch, first, rest, depth);
+    t->nodes[index] = (trie_node){ .value = value, .child = child, .n_children = (uint16_t)(t->n_nodes - child) };
+    return ok;
+}
+
+bool trie_build(trie *t, const text_view *texts, uint32_t *list, size_t n)
+{
+    *t = (trie){ .texts = texts };
     memset(t->first, 0xFF, sizeof t->first);
-    return alloc_edges(t, size, shift);
+    uint32_t *scratch = mem_alloc_array(n, sizeof *scratch);
+    bool ok = scratch && n < UINT32_MAX && add_node(t, 0, 0, (uint32_t)n);
+    size_t depth = 0;
+    for (size_t i = 0, level_end = 1; ok && i < t->n_nodes; i++) {
+        if (i == level_end) {
+            depth++;
+            level_end = t->n_nodes;
+        }
+        ok = settle(t, (uint32_t)i, list, scratch, depth);
+    }
+    mem_free(scratch);
+    if (!ok) {
+        trie_free(t);
+        return false;
+    }
+    t->nodes[0].value = TRIE_NONE;
+    for (uint32_t k = 0; k < t->nodes[0].n_children; k++) t->first[t->labels[t->nodes[0].child + k]] = t->nodes[0].child + k;
+    return true;
 }
 
 void trie_free(trie *t)
 {
-    mem_free(t->edges);
     mem_free(t->nodes);
+    mem_free(t->labels);
     *t = (trie){ 0 };
 }
 
-static bool grow(trie *t)
+/* The node behind one byte; TRIE_NONE without. */
+static uint32_t child_of(const trie *t, uint32_t node, char byte)
 {
-    trie bigger = *t;
-    if (t->size > SIZE_MAX / 64 || !alloc_edges(&bigger, t->size * 2, t->shift - 1)) return false;
-    for (size_t i = 0; i < t->size; i++)
-        if (t->edges[i].parent != TRIE_NONE) *edge_of(&bigger, t->edges[i].parent, t->edges[i].byte) = t->edges[i];
-    mem_free(t->edges);
-    *t = bigger;
-    return true;
-}
-
-/* Hangs a new node for text `number` below parent; depth counts the bytes up to and with the new edge. */
-static bool hang(trie *t, uint32_t parent, unsigned char byte, uint32_t number, size_t depth)
-{
-    if (!mem_grow(&t->nodes, &t->cap_nodes, t->n_nodes + 1, sizeof *t->nodes, UINT32_MAX - 1)) return false;
-    if (t->n_nodes >= t->size / 3 * 2 && !grow(t)) return false;
-    uint32_t node = (uint32_t)t->n_nodes++;
-    t->nodes[node] = (trie_node){ number, t->texts[number].len > depth };
-    if (parent == TRIE_NONE) t->first[byte] = node;
-    else *edge_of(t, parent, byte) = (trie_edge){ parent, byte, node };
-    return true;
-}
-
-bool trie_put(trie *t, uint32_t number, uint32_t *old)
-{
-    text_view s = t->texts[number];
-    uint32_t at = TRIE_NONE;
-    *old = TRIE_NONE;
-    for (size_t depth = 0; depth < s.len;) {
-        uint32_t next = child(t, at, (unsigned char)s.data[depth]);
-        if (next == TRIE_NONE) return hang(t, at, (unsigned char)s.data[depth], number, depth + 1);
-        at = next;
-        depth++;
-        uint32_t there = t->nodes[at].value;
-        if (t->nodes[at].tail) { /* move the text that ends its branch here one byte down */
-            if (!hang(t, at, (unsigned char)t->texts[there].data[depth], there, depth + 1)) return false;
-            t->nodes[at] = (trie_node){ TRIE_NONE, false };
-        }
-        if (depth < s.len) continue;
-        *old = t->nodes[at].value;
-        if (*old == TRIE_NONE) t->nodes[at].value = number;
+    if (node == 0) return t->first[(uint8_t)byte];
+    const trie_node *x = &t->nodes[node];
+    const uint8_t *labels = t->labels + x->child;
+    if (x->n_children <= 8) {
+        for (unsigned i = 0; i < x->n_children; i++)
+            if (labels[i] == (uint8_t)byte) return x->child + i;
+        return TRIE_NONE;
     }
-    return true;
-}
-
-void trie_replace(trie *t, uint32_t number)
-{
-    text_view s = t->texts[number];
-    uint32_t at = TRIE_NONE;
-    for (size_t depth = 0; depth < s.len; depth++) {
-        uint32_t next = child(t, at, (unsigned char)s.data[depth]);
-        if (next == TRIE_NONE) return;
-        at = next;
-    }
-    if (at != TRIE_NONE) t->nodes[at].value = number;
+    const uint8_t *p = memchr(labels, (uint8_t)byte, x->n_children);
+    return p ? x->child + (uint32_t)(p - labels) : TRIE_NONE;
 }
 
 bool trie_next(trie_walk *w)
 {
-    while (!w->over) {
-        if (w->depth == w->n) break;
-        w->node = child(w->t, w->node, (unsigned char)w->s[w->depth]);
-        if (w->node == TRIE_NONE) break;
+    while (!w->over && w->depth < w->n) {
+        uint32_t node = child_of(w->t, w->node, w->s[w->depth]);
+        if (node == TRIE_NONE) break;
+        w->node = node;
         w->depth++;
-        const trie_node *x = &w->t->nodes[w->node];
+        const trie_node *x = &w->t->nodes[node];
         if (x->value == TRIE_NONE) continue;
         const text_view *text = &w->t->texts[x->value];
         w->over = x->tail;
-        if (x->tail
-            && (text->len > w->n || memcmp(text->data + w->depth, w->s + w->depth, text->len - w->depth) != 0)) break;
+        if (x->tail && (text->len > w->n || memcmp(text->data + w->depth, w->s + w->depth, text->len - w->depth) != 0)) break;
         w->value = x->value;
         w->len = text->len;
         return true;
@@ -137,22 +146,25 @@ bool trie_next(trie_walk *w)
 uint32_t trie_longest(const trie *t, const char *s, size_t n, size_t *len)
 {
     trie_walk w = trie_at(t, s, n);
-    while (trie_next(&w)) { }
+    while (trie_next(&w)) {
+    }
     *len = w.len;
     return w.value;
 }
 
 size_t trie_prefix(const trie *t, const char *s, size_t n)
 {
-    uint32_t at = TRIE_NONE;
-    for (size_t depth = 0; depth < n;) {
-        at = child(t, at, (unsigned char)s[depth]);
-        if (at == TRIE_NONE) return depth;
+    uint32_t node = 0;
+    size_t depth = 0;
+    while (t->n_nodes && depth < n) {
+        uint32_t next = child_of(t, node, s[depth]);
+        if (next == TRIE_NONE) break;
+        node = next;
         depth++;
-        if (!t->nodes[at].tail) continue;
-        text_view text = t->texts[t->nodes[at].value];
-        while (depth < n && depth < text.len && text.data[depth] == s[depth]) depth++;
-        return depth;
+        if (!t->nodes[node].tail) continue;
+        const text_view *text = &t->texts[t->nodes[node].value];
+        while (depth < n && depth < text->len && text->data[depth] == s[depth]) depth++;
+        break;
     }
-    return n;
+    return depth;
 }

@@ -5,10 +5,11 @@
 
 loam_status wordpiece_build(loam_tokenizer *t, loam_error *err)
 {
-    uint32_t old;
-    bool ok = trie_init(&t->words, t->texts, t->n_tokens + t->n_tokens / 4, t->secret);
-    for (uint32_t id = 0; id < t->n_tokens && ok; id++) ok = trie_put(&t->words, id, &old);
-    return ok ? LOAM_OK : fail_nomem(err, "the token trie", t->n_tokens * sizeof(trie_edge));
+    uint32_t *list = mem_alloc_array(t->n_tokens, sizeof *list);
+    for (uint32_t id = 0; list && id < t->n_tokens; id++) list[id] = id;
+    bool ok = list && trie_build(&t->matches, t->texts, list, t->n_tokens);
+    mem_free(list);
+    return ok ? LOAM_OK : fail_nomem(err, "the token trie", t->n_tokens * sizeof(trie_node));
 }
 
 /* The ids of one word, which begins with SPACE_MARK. */
@@ -17,7 +18,7 @@ static loam_status match_word(tok_run *r, const char *s, size_t n)
     size_t first = r->n, len;
     loam_status st = LOAM_OK;
     for (size_t i = 0; i < n && st == LOAM_OK; i += len) {
-        uint32_t id = trie_longest(&r->t->words, s + i, n - i, &len);
+        uint32_t id = trie_longest(&r->t->matches, s + i, n - i, &len);
         if (id == TRIE_NONE) {
             r->n = first;
             return run_push(r, r->t->role[LOAM_TOKEN_UNK]);
@@ -31,9 +32,9 @@ static bool stands_alone(glyph g)
 {
     uint32_t c = glyph_cp(g);
     if (g & G_P || (g & G_S && c < 0x7F)) return true;
-    return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF)
-           || (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF)
-           || (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
+    return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
+           (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
+           (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
 /* Matches the word that lies in r->text behind its SPACE_MARK, if any, and begins a new one. */

@@ -1,16 +1,10 @@
 /* sample_extremes.c - what a sampler answers to NaN, infinities, ties, tiny vocabularies, extreme parameters and wrong settings;
  * exact boundaries of the nucleus; penalties; seeds; clones; mirostat and adaptive-p reach what they steer for. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "base/mem.h"
+#include "check.h"
 #include "loam/sampler.h"
 
 static loam_sampler *make(loam_sampler_params p)

@@ -2,19 +2,13 @@
  * thousands of random cases. Cases in which a decision of the reference hangs on less than the roundings of floats are left out
  * (and must stay few). */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <stdbool.h>
 
-#include <cmocka.h>
-
-#include "base/mem.h"
+#include "check.h"
 #include "loam/sampler.h"
 
 #define VOCAB_MAX 4000

@@ -7,7 +7,7 @@
  *   values   a = probabilities    i = slots, ascending        b = values [64][v_dim]   columns = dimensions
  *
  * so one tile body (QUERIES x VECTORS registers of sums) does both. Few queries read the page in its own type, as they
- * are bound by memory; more queries than one tile first turn the page into floats in scratch, once. */
+ * are bound by memory; many queries first turn the page into floats in scratch, once. */
 #include <float.h>
 
 #include "kernels/kernels.h"
@@ -40,6 +40,7 @@ VEC void tile_step(tile_sums sums, const float *a, size_t a_stride, page_matrix 
     UNROLL(6) for (int q = 0; q < queries; q++) {
         if (!(who >> q & 1)) continue;
         nf f = n_set(a[(size_t)q * a_stride + i]);
+        if (vectors > 1) HOLD(f);
         UNROLL(4) for (int v = 0; v < vectors; v++) sums[q][v] = n_fma(f, row[v], sums[q][v]);
     }
 }
@@ -58,15 +59,23 @@ VEC void tile_store(tile_sums sums, float *out, size_t out_stride, const int que
 
 #define EVERY (~0u)
 
-/* scores[q][64] of some queries. */
-VEC void tile_scores(const attn_args *a, int first, page_matrix keys, float *scores, const int queries)
+/* scores[q][64] of some queries. ahead: 16-bit values to fetch meanwhile (memory runs on while this computes), or NULL. */
+VEC void tile_scores(const attn_args *a, int first, page_matrix keys, const uint8_t *ahead, float *scores, const int queries)
 {
     const float *query = a->q + (size_t)first * a->q_stride;
     for (size_t col = 0; col < PAGE_SLOTS; col += TILE_VECTORS * N_LANES) {
         tile_sums sums;
         tile_clear(sums, queries, TILE_VECTORS);
-        for (size_t d = 0; d < (size_t)a->k_dim; d++)
+        for (size_t d = 0; d < (size_t)a->k_dim; d++) {
+            if (ahead) { /* the keys come soon, the values after them */
+                const char *k = (const char *)keys.data + (d + 16) * 128, *v = (const char *)ahead + d * 128;
+                _mm_prefetch(k, _MM_HINT_T0);
+                _mm_prefetch(k + 64, _MM_HINT_T0);
+                _mm_prefetch(v, _MM_HINT_T1);
+                _mm_prefetch(v + 64, _MM_HINT_T1);
+            }
             tile_step(sums, query, a->q_stride, keys, d, col, EVERY, queries, TILE_VECTORS);
+        }
         tile_store(sums, scores + col, PAGE_SLOTS, queries, TILE_VECTORS);
     }
 }
@@ -113,14 +122,6 @@ VEC void tile_values(const float *p, tile_slots slots, page_matrix values, int d
 
 VEC vm visible_lanes(uint64_t visible, int v) { return v_bits((uint32_t)(visible >> 16 * v) & 0xFFFF); }
 
-static float max_score(vf v)
-{
-    float lane[16], max = -FLT_MAX;
-    v_store(lane, v);
-    for (int i = 0; i < 16; i++) max = lane[i] > max ? lane[i] : max;
-    return max;
-}
-
 static void normalize(const attn_args *a, int q, float *p)
 {
     uint64_t visible = a->visible[q];
@@ -131,7 +132,7 @@ static void normalize(const attn_args *a, int q, float *p)
         if (a->bias) x[v] = v_add(x[v], v_load(a->bias + (size_t)q * PAGE_SLOTS + 16 * v));
         top = v_select(visible_lanes(visible, v), v_max(x[v], top), top);
     }
-    float max = max_score(top);
+    float max = v_fold_max(top);
     vf m = v_set(max), sum = v_zero();
     UNROLL(4) for (int v = 0; v < 4; v++) {
         x[v] = v_keep(visible_lanes(visible, v), v_exp(v_sub(x[v], m)));
@@ -154,7 +155,7 @@ VEC void tile_typed(const attn_args *a, int first, page_matrix keys, page_matrix
         slots.all &= slots.visible[q];
     }
     _Alignas(64) float p[TILE_QUERIES * PAGE_SLOTS];
-    if (slots.some) tile_scores(a, first, keys, p, queries);
+    if (slots.some) tile_scores(a, first, keys, keys.type == LOAM_F32 ? NULL : values.data, p, queries);
     else memset(p, 0, sizeof p);
     for (int q = 0; q < queries; q++) normalize(a, first + q, p + q * PAGE_SLOTS);
     tile_values(p, slots, values, (int)attn_pad(a->v_dim), out, out_stride, queries);
@@ -164,13 +165,12 @@ VEC void tile_typed(const attn_args *a, int first, page_matrix keys, page_matrix
     static __attribute__((noinline)) void tile_##n(const attn_args *a, int first, page_matrix keys, page_matrix values, float *out, \
                                                    size_t out_stride) \
     { \
-        if (keys.type == LOAM_F16 && values.type == LOAM_F16) { \
-            keys.type = values.type = LOAM_F16; \
-            tile_typed(a, first, keys, values, out, out_stride, n); \
-        } else { \
-            keys.type = values.type = LOAM_F32; \
-            tile_typed(a, first, keys, values, out, out_stride, n); \
-        } \
+        if (keys.type == LOAM_F16) tile_typed(a, first, (page_matrix){ LOAM_F16, keys.data, PAGE_SLOTS }, \
+                                              (page_matrix){ LOAM_F16, values.data, values.stride }, out, out_stride, n); \
+        else if (keys.type == LOAM_BF16) tile_typed(a, first, (page_matrix){ LOAM_BF16, keys.data, PAGE_SLOTS }, \
+                                                    (page_matrix){ LOAM_BF16, values.data, values.stride }, out, out_stride, n); \
+        else tile_typed(a, first, (page_matrix){ LOAM_F32, keys.data, PAGE_SLOTS }, \
+                        (page_matrix){ LOAM_F32, values.data, values.stride }, out, out_stride, n); \
     }
 TILE(1)
 TILE(2)
@@ -235,7 +235,8 @@ static void attn(const attn_args *a)
     float *keys_at = a->scratch, *values_at = keys_at + PAGE_SLOTS * attn_pad(a->k_dim);
     float *rows = values_at + PAGE_SLOTS * attn_pad(a->v_dim);
     bool even = a->v_dim % 16 == 0;
-    bool direct = a->n_q <= TILE_QUERIES && even && a->k_type == a->v_type && (a->k_type == LOAM_F16 || a->k_type == LOAM_F32);
+    bool floats = a->k_type == a->v_type && dtype_table[a->k_type].values == 1;
+    bool direct = floats && even && (a->n_q <= 2 * TILE_QUERIES || a->k_type == LOAM_F32);
     page_matrix keys = { a->k_type, a->page.k, PAGE_SLOTS }, values = { a->v_type, a->page.v, (size_t)a->v_dim };
     if (!direct) {
         uint64_t some = 0;

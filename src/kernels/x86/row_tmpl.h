@@ -1,5 +1,7 @@
 /* row_tmpl.h - row kernels on 16 lanes, compiled once per instruction set: same bits as ref/row.c. Included after a
  * vec_*.h; defines fill_rows(). */
+#include <float.h>
+
 #include "kernels/kernels.h"
 #include "kernels/ref/mathf.h"
 #include "kernels/x86/mathv.h"
@@ -106,19 +108,11 @@ static void softcap(float *y, const float *x, float cap, int64_t n)
     FOR_ROW(n, STORE(y, v_mul(c, v_tanh(v_div(LOAD(x), c)))));
 }
 
-static float max_lane(vf v)
-{
-    float lane[16], max = -INFINITY;
-    v_store(lane, v);
-    for (int i = 0; i < 16; i++) max = lane[i] > max ? lane[i] : max;
-    return max;
-}
-
 static void softmax(float *y, const float *x, int64_t n)
 {
     vf top = v_set(-INFINITY), sum = v_zero();
     FOR_ROW(n, vf t = LOAD(x); top = rest == 16 ? v_max(t, top) : v_select(v_first(rest), v_max(t, top), top));
-    float max = max_lane(top);
+    float max = v_fold_max(top);
     vf m = v_set(max == -INFINITY ? 0.0f : max);
     FOR_ROW(n, vf e = v_exp(v_sub(LOAD(x), m)); STORE(y, e); sum = v_add(sum, KEEP(e)));
     float total = v_fold(sum);
@@ -181,6 +175,41 @@ static void rope(float *x, const float *cos_, const float *sin_, int n_pairs, bo
 HALF_CODEC(f16)
 HALF_CODEC(bf16)
 
+/* Q8_0: f16 d, 32 levels of 8 bits. */
+static void decode_row_q8_0(const void *in, float *out, int64_t n)
+{
+    const uint8_t *b = in;
+    for (int64_t i = 0; i < n; i += 32, b += 34) {
+        uint16_t h;
+        memcpy(&h, b, 2);
+        vf d = v_set(f16_to_f32(h));
+        v_store(out + i, v_mul(v_of_i8(b + 2), d));
+        v_store(out + i + 16, v_mul(v_of_i8(b + 18), d));
+    }
+}
+
+/* Nearest integer, ties away from zero. */
+VEC vf round_away(vf x)
+{
+    vf r = v_trunc(x), unit = v_or(v_set(1.0f), v_sign(x));
+    return v_select(v_less(v_abs(v_sub(x, r)), v_set(0.5f)), r, v_add(r, unit));
+}
+
+/* d = largest magnitude / 127; a block whose 1 / d is not finite, or 0, is all zero. */
+static void encode_row_q8_0(const float *in, void *out, int64_t n)
+{
+    uint8_t *b = out;
+    for (int64_t i = 0; i < n; i += 32, b += 34) {
+        vf lo = v_load(in + i), hi = v_load(in + i + 16);
+        float d = v_fold_max(v_max(v_abs(hi), v_max(v_abs(lo), v_zero()))) / 127.0f, id = 1.0f / d;
+        if (!(id <= FLT_MAX && id > 0.0f)) d = id = 0.0f;
+        uint16_t h = f32_to_f16(d);
+        memcpy(b, &h, 2);
+        v_to_i8(b + 2, round_away(v_mul(lo, v_set(id))));
+        v_to_i8(b + 18, round_away(v_mul(hi, v_set(id))));
+    }
+}
+
 static void fill_rows(kernels *k)
 {
     k->rms_norm = rms_norm;
@@ -201,6 +230,8 @@ static void fill_rows(kernels *k)
     k->rope = rope;
     k->decode[LOAM_F16] = decode_row_f16;
     k->decode[LOAM_BF16] = decode_row_bf16;
+    k->decode[LOAM_Q8_0] = decode_row_q8_0;
+    k->encode[LOAM_Q8_0] = encode_row_q8_0;
     k->encode[LOAM_F16] = encode_row_f16;
     k->encode[LOAM_BF16] = encode_row_bf16;
 }

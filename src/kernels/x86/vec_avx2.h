@@ -121,9 +121,22 @@ VEC __m256i bf16_of8(__m256 v)
 }
 VEC __m256i v_to_bf16(vf v) { return _mm256_permute4x64_epi64(_mm256_packus_epi32(bf16_of8(v.a), bf16_of8(v.b)), 0xD8); }
 
+VEC __m256 trunc8(__m256 v) { return _mm256_round_ps(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
+VEC vf v_trunc(vf v) { return PAIR(trunc8(v.a), trunc8(v.b)); }
+VEC __m256 of_i8x8(const void *p) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_loadl_epi64(p))); }
+VEC vf v_of_i8(const void *p) { return PAIR(of_i8x8(p), of_i8x8((const uint8_t *)p + 8)); }
+VEC __m128i low_bytes8(__m256 v)
+{
+    __m256i u = _mm256_and_si256(_mm256_cvttps_epi32(v), _mm256_set1_epi32(0xFF));
+    return _mm_packus_epi32(_mm256_castsi256_si128(u), _mm256_extracti128_si256(u, 1));
+}
+VEC void v_to_i8(void *p, vf v) { _mm_storeu_si128(p, _mm_packus_epi16(low_bytes8(v.a), low_bytes8(v.b))); }
+
 /* ---- folds ---- */
 
 VEC float v_fold(vf v) { return fold8(_mm256_add_ps(v.a, v.b)); }
+
+VEC float v_fold_max(vf v) { return fold8_max(_mm256_max_ps(v.a, v.b)); }
 
 VEC __m128 v_fold4(vf a, vf b, vf c, vf d)
 {

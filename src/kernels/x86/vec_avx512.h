@@ -88,11 +88,20 @@ VEC __m256i v_to_bf16(vf v)
     return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
 }
 
+VEC vf v_trunc(vf v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
+VEC vf v_of_i8(const void *p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p))); }
+VEC void v_to_i8(void *p, vf v) { _mm_storeu_si128(p, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(v))); } /* low 8 bits; NaN gives 0 */
+
 /* ---- folds ---- */
 
 VEC float v_fold(vf v)
 {
     return fold8(_mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
+}
+
+VEC float v_fold_max(vf v)
+{
+    return fold8_max(_mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
 }
 
 /* Four folds at once: each step folds the halves of two vectors into the halves of one. */

@@ -14,12 +14,23 @@
 #define UNROLL(n) PRAGMA(GCC unroll n)
 #endif
 
+/* Keeps a loaded value in its register: the compiler would load it again for each use, and loads are the scarcer. */
+#define HOLD(v) __asm__("" : "+v"(v))
+
 /* The fold from 8 lanes on: 8 -> 4 -> 2 -> 1. */
 VEC float fold8(__m256 v)
 {
     __m128 t = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     t = _mm_add_ps(t, _mm_movehl_ps(t, t));
     return _mm_cvtss_f32(_mm_add_ss(t, _mm_movehdup_ps(t)));
+}
+
+/* The largest of 8 lanes without NaN. */
+VEC float fold8_max(__m256 v)
+{
+    __m128 t = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+    t = _mm_max_ps(t, _mm_movehl_ps(t, t));
+    return _mm_cvtss_f32(_mm_max_ss(t, _mm_movehdup_ps(t)));
 }
 
 /* The hardware keeps a part of a NaN's payload; the format's rule drops it. */

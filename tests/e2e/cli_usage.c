@@ -1,0 +1,109 @@
+/* cli_usage.c - the command line itself: exit codes, help, suggestions, refusals; every documented option of every command is either
+ * taken or refused with its name, and none that is unknown is passed over. */
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+#include "command.h"
+
+static void expect(const char *const *arguments, int code, const char *part)
+{
+    command_result r = command_run(NULL, arguments);
+    char line[512] = "";
+    for (int i = 0; arguments[i]; i++) snprintf(line + strlen(line), sizeof line - strlen(line), "%s ", arguments[i]);
+    if (r.code != code) fail_msg("loam %s: exit code %d, not %d: %s", line, r.code, code, r.err);
+    const char *text = code ? r.err : r.out;
+    if (!strstr(text, part)) fail_msg("loam %s: '%s' is not in: %s", line, part, text);
+    command_free(&r);
+}
+
+#define EXPECT(code, part, ...) expect((const char *const[]){ __VA_ARGS__, NULL }, code, part)
+
+static void informs(void **unused)
+{
+    (void)unused;
+    EXPECT(0, "loam 0.", "version");
+    EXPECT(0, "loam 0.", "--version");
+    EXPECT(0, "perplexity", "help");
+    EXPECT(0, "--top-n-sigma", "help", "run");
+    EXPECT(0, "--top-n-sigma", "run", "--help");
+    EXPECT(0, "--script", "help", "debug", "script");
+    EXPECT(0, ".SS loam run", "help", "--man");
+    EXPECT(0, "complete -o filenames", "help", "--completion", "bash");
+    EXPECT(0, "#compdef loam", "help", "--completion", "zsh");
+    EXPECT(0, "complete -c loam", "help", "--completion", "fish");
+}
+
+static void refuses(void **unused)
+{
+    (void)unused;
+    EXPECT(2, "did you mean run?", "rum");
+    EXPECT(2, "did you mean debug eval?", "debug", "evl");
+    EXPECT(2, "eval, script", "debug");
+    EXPECT(2, "did you mean --temp?", "run", "--tmp", "1");
+    EXPECT(2, "did you mean --no-mmap?", "run", "--nommap");
+    EXPECT(2, "--cases is an option of loam tokenize", "run", "--cases", "x");
+    EXPECT(2, "--temp abc: must be a number", "run", "--temp", "abc");
+    EXPECT(2, "--threads 4x: must be a whole number from 1 to 512", "run", "--threads", "4x");
+    EXPECT(2, "--threads 0:", "run", "--threads=0");
+    EXPECT(2, "--top-p -0.5:", "run", "--top-p", "-0.5");
+    EXPECT(2, "--temp nan:", "run", "--temp", "nan");
+    EXPECT(2, "did you mean q8_0?", "run", "-ctk", "q80");
+    EXPECT(2, "q8_0", "run", "-ctk", "unheard");
+    EXPECT(2, "must be one of bash|zsh|fish", "help", "--completion", "tcsh");
+    EXPECT(2, "needs a value", "run", "-m");
+    EXPECT(2, "given twice", "run", "-n", "1", "--predict", "2");
+    EXPECT(2, "takes no value", "run", "--mlock=1");
+    EXPECT(2, "unexpected argument 'word'", "run", "word");
+    EXPECT(2, "missing arguments", "quantize", "a");
+    EXPECT(2, "either -p or -f", "run", "-p", "a", "-f", "b");
+    EXPECT(2, "-e is about -p", "run", "-e", "-f", "b");
+    EXPECT(2, "either --display-prompt", "run", "-p", "a", "--display-prompt", "--no-display-prompt");
+    EXPECT(2, "-m FILE is missing", "perplexity", "-f", "x");
+    EXPECT(2, "-f FILE is missing", "perplexity", "-m", "x");
+    EXPECT(2, "-m FILE is missing", "tokenize", "-p", "x");
+    EXPECT(2, "--tokens FILE and -o FILE", "debug", "eval", "-m", "x");
+    EXPECT(2, "encode or decode", "debug", "rows", "x", "y", "z");
+    EXPECT(2, "must be one of tiny|0.5b|1b|8b|moe", "debug", "make-model", "--shape", "7b", "--type", "f32", "out");
+    EXPECT(1, "no-such-file", "run", "-m", "no-such-file.gguf", "-p", "x");
+    EXPECT(1, "cannot open", "perplexity", "-m", "no-such-file.gguf", "-f", "x");
+}
+
+/* Reads "  -t, --threads N ..." lines of `loam help COMMAND` and tries each option without a value, or with one where none belongs. */
+static void documented_options(void **unused)
+{
+    (void)unused;
+    const char *const names[] = { "run", "inspect", "tokenize", "detokenize", "quantize", "perplexity", "bench" };
+    int tried = 0;
+    for (size_t c = 0; c < sizeof names / sizeof *names; c++) {
+        command_result help = command("help", names[c]);
+        assert_int_equal(help.code, 0);
+        char *rest = help.out;
+        for (char *line; (line = strsep(&rest, "\n"));) {
+            if (strncmp(line, "  -", 3) != 0) continue;
+            char option[64] = "", extra[80], *p = line + 2;
+            size_t n = strcspn(p, ", ");
+            for (; p[n] == ','; n = strcspn(p, ", ")) p += n + 2; /* the last name: the long one */
+            snprintf(option, sizeof option, "%.*s", (int)n, p);
+            bool has_value = p[n] == ' ' && p[n + 1] && p[n + 1] != ' ';
+            if (strcmp(option, "--help") == 0) continue;
+            snprintf(extra, sizeof extra, "%s=x", option);
+            if (has_value) EXPECT(2, option, names[c], option);
+            else EXPECT(2, option, names[c], extra);
+            snprintf(extra, sizeof extra, "%sx", option);
+            EXPECT(2, "unknown option", names[c], extra);
+            tried++;
+        }
+        command_free(&help);
+    }
+    print_message("%d options tried\n", tried);
+    assert_true(tried > 60);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = { cmocka_unit_test(informs), cmocka_unit_test(refuses), cmocka_unit_test(documented_options) };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
