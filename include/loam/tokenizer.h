@@ -38,8 +38,8 @@ LOAM_API void loam_tokenizer_free(loam_tokenizer *t);
  * *n gets the number of ids of the text, also when they do not fit. flags: LOAM_ENCODE_*, default 0.
  * LOAM_E_FULL: cap is too small; *n is what is needed and ids is untouched. LOAM_E_ARG: text too long, unknown flags.
  * LOAM_E_UNSUPPORTED: the file has no vocabulary. LOAM_E_NOMEM. *n is 0 then. */
-LOAM_API loam_status loam_tokenizer_encode(const loam_tokenizer *t, const char *text, size_t len, unsigned flags,
-                                           loam_token *ids, size_t cap, size_t *n, loam_error *err);
+LOAM_API loam_status loam_tokenizer_encode(const loam_tokenizer *t, const char *text, size_t len, unsigned flags, loam_token *ids,
+                                           size_t cap, size_t *n, loam_error *err);
 
 /* As above, into memory of its own: *ids gets *n ids, to be freed with loam_tokens_free. On failure *ids is NULL. */
 LOAM_API loam_status loam_tokenizer_encode_all(const loam_tokenizer *t, const char *text, size_t len, unsigned flags,
@@ -57,13 +57,13 @@ LOAM_API void loam_tokens_free(loam_token *ids); /* NULL is fine */
  * spaces before punctuation cleaned. `out` has room for `cap` bytes; no terminator is written.
  * *len gets the number of bytes, also when they do not fit (LOAM_E_FULL, out is untouched).
  * LOAM_E_ARG: an id outside the vocabulary, named in the message; unknown flags. LOAM_E_NOMEM. */
-LOAM_API loam_status loam_tokenizer_decode(const loam_tokenizer *t, const loam_token *ids, size_t n, unsigned flags,
-                                           char *out, size_t cap, size_t *len, loam_error *err);
+LOAM_API loam_status loam_tokenizer_decode(const loam_tokenizer *t, const loam_token *ids, size_t n, unsigned flags, char *out,
+                                           size_t cap, size_t *len, loam_error *err);
 
 /* The bytes of one token, without any of that. flags: LOAM_DECODE_SPECIAL. They may be part of a character only; only the
  * joined pieces of a text are UTF-8. Statuses as above. */
-LOAM_API loam_status loam_tokenizer_piece(const loam_tokenizer *t, loam_token id, unsigned flags,
-                                          char *out, size_t cap, size_t *len, loam_error *err);
+LOAM_API loam_status loam_tokenizer_piece(const loam_tokenizer *t, loam_token id, unsigned flags, char *out, size_t cap,
+                                          size_t *len, loam_error *err);
 
 /* A stream of ids becomes a stream of valid UTF-8: bytes wait until their character is complete, and what can never become
  * one turns into U+FFFD. */
@@ -129,17 +129,17 @@ LOAM_API bool loam_tokenizer_adds_sep(const loam_tokenizer *t);
 
 /* Attributes of a token: bits. 0 for an id outside the vocabulary. */
 #define LOAM_ATTR_UNKNOWN 1u
-#define LOAM_ATTR_UNUSED 2u
-#define LOAM_ATTR_NORMAL 4u
+#define LOAM_ATTR_UNUSED  2u
+#define LOAM_ATTR_NORMAL  4u
 #define LOAM_ATTR_CONTROL 8u
-#define LOAM_ATTR_USER 16u     /* user-defined: recognized in every text */
-#define LOAM_ATTR_BYTE 32u     /* stands for one byte */
-#define LOAM_ATTR_LSTRIP 128u  /* takes the white space before it */
-#define LOAM_ATTR_RSTRIP 256u  /* takes the white space behind it */
-#define LOAM_ATTR_EOG 1024u    /* ends a generation */
+#define LOAM_ATTR_USER    16u   /* user-defined: recognized in every text */
+#define LOAM_ATTR_BYTE    32u   /* stands for one byte */
+#define LOAM_ATTR_LSTRIP  128u  /* takes the white space before it */
+#define LOAM_ATTR_RSTRIP  256u  /* takes the white space behind it */
+#define LOAM_ATTR_EOG     1024u /* ends a generation */
 
 LOAM_API unsigned loam_tokenizer_attributes(const loam_tokenizer *t, loam_token id);
-LOAM_API bool loam_tokenizer_is_eog(const loam_tokenizer *t, loam_token id);     /* generation ends with it */
+LOAM_API bool loam_tokenizer_is_eog(const loam_tokenizer *t, loam_token id); /* generation ends with it */
 LOAM_API bool loam_tokenizer_is_control(const loam_tokenizer *t, loam_token id);
 
 /* The text of a token as stored in the vocabulary, *len bytes that live as long as the tokenizer; NULL for an id outside. */

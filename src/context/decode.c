@@ -59,6 +59,7 @@ static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loa
     run.inputs[INPUT_EMBD] = b->embd ? b->embd + (size_t)first * (size_t)loam_model_n_embd(ctx->model) : NULL;
     run.inputs[INPUT_POS] = b->pos + first;
     run.inputs[INPUT_OUT_ROWS] = ctx->out_rows;
+    run.inputs[INPUT_ADAPTERS] = ctx->n_adapters ? ctx->token_strengths + (size_t)first * (size_t)ctx->n_adapters : NULL;
     run.outputs[OUTPUT_LOGITS] = ctx->logits ? ctx->logits + (size_t)*row * (size_t)loam_model_n_vocab(ctx->model) : NULL;
     run.outputs[OUTPUT_EMBD] = ctx->embeddings ? ctx->embeddings + (size_t)*row * (size_t)loam_model_n_embd(ctx->model) : NULL;
     if (run.n_threads > pool_threads(ctx->threads)) run.n_threads = pool_threads(ctx->threads);
@@ -118,6 +119,7 @@ int loam_decode(loam_context *ctx, const loam_batch *batch, loam_error *err)
     if (status != LOAM_OK) return code_of(status);
     status = add_tokens(ctx, err);
     if (status == LOAM_OK) {
+        context_fill_strengths(ctx);
         ctx->n_outputs = ctx->last_n_tokens = 0; /* the old rows are overwritten from here on */
         status = compute(ctx, err);
     }

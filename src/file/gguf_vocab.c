@@ -13,6 +13,7 @@
 #define TYPES    "tokenizer.ggml.token_type"
 #define MERGES   "tokenizer.ggml.merges"
 #define CHARSMAP "tokenizer.ggml.precompiled_charsmap"
+#define SUPPRESS "tokenizer.ggml.suppress_tokens"
 
 static int64_t view_int(void *keys, const char *key)
 {
@@ -32,7 +33,7 @@ static text_view view_text(void *keys, const char *key)
 }
 
 typedef struct arrays {
-    gguf_array tokens, scores, types, merges, charsmap;
+    gguf_array tokens, scores, types, merges, charsmap, suppress;
 } arrays;
 
 /* An array of float32 or int32 (uint32 is taken for it), as long as the tokens. */
@@ -65,6 +66,10 @@ static loam_status find_arrays(const gguf_file *f, arrays *a, loam_error *err)
     if (s == LOAM_OK) s = text_array(f, MERGES, &a->merges, err);
     if (s == LOAM_OK) s = beside_tokens(f, SCORES, GGUF_F32, a->tokens.count, &a->scores, err);
     if (s == LOAM_OK) s = beside_tokens(f, TYPES, GGUF_I32, a->tokens.count, &a->types, err);
+    if (s == LOAM_OK) s = gguf_get_array(f, SUPPRESS, GGUF_OPTIONAL, GGUF_INTS, &a->suppress, err);
+    if (s == LOAM_OK && a->suppress.count > LIMIT_VOCAB)
+        s = fail_at(err, LOAM_E_FORMAT, gguf_key_find(f, SUPPRESS)->at, "%s: key '%s' has %llu entries (at most %u)", f->label,
+                    SUPPRESS, (unsigned long long)a->suppress.count, LIMIT_VOCAB);
     if (s == LOAM_OK) s = gguf_get_array(f, CHARSMAP, GGUF_OPTIONAL, GGUF_INTS, &a->charsmap, err);
     if (s == LOAM_OK && a->charsmap.data && a->charsmap.item != GGUF_U8 && a->charsmap.item != GGUF_I8)
         s = fail_at(err, LOAM_E_FORMAT, gguf_key_find(f, CHARSMAP)->at,
@@ -84,15 +89,15 @@ static loam_status fill_texts(const gguf_file *f, const char *key, const gguf_ar
     return LOAM_OK;
 }
 
-/* The arrays of one vocabulary, in one block: merges and tokens as views, scores, types. */
+/* The arrays of one vocabulary, in one block: merges and tokens as views, scores, types, suppressed ids. */
 static loam_status fill_arrays(const gguf_file *f, gguf_vocab *v, const arrays *a, loam_error *err)
 {
-    size_t n = (size_t)a->tokens.count, m = (size_t)a->merges.count;
-    size_t bytes = (n + m) * sizeof(text_view) + n * (sizeof(float) + sizeof(int32_t));
+    size_t n = (size_t)a->tokens.count, m = (size_t)a->merges.count, k = (size_t)a->suppress.count;
+    size_t bytes = (n + m) * sizeof(text_view) + n * (sizeof(float) + sizeof(int32_t)) + k * sizeof(int32_t);
     text_view *texts = v->memory = mem_alloc(bytes);
     if (!texts) return fail_nomem(err, "the vocabulary", bytes);
     float *scores = (float *)(texts + n + m);
-    int32_t *types = (int32_t *)(scores + n);
+    int32_t *types = (int32_t *)(scores + n), *suppress = types + n;
     loam_status s = fill_texts(f, TOKENS, &a->tokens, texts, err);
     if (s == LOAM_OK) s = fill_texts(f, MERGES, &a->merges, texts + n, err);
     if (s != LOAM_OK) return s;
@@ -102,6 +107,12 @@ static loam_status fill_arrays(const gguf_file *f, gguf_vocab *v, const arrays *
     v->view.merges = a->merges.data ? texts + n : NULL;
     v->view.scores = a->scores.data ? scores : NULL;
     v->view.types = a->types.data ? types : NULL;
+    for (size_t i = 0; i < k; i++) {
+        int64_t id = gguf_int_at(&a->suppress, i);
+        suppress[i] = id >= 0 && id < (int64_t)n ? (int32_t)id : -1;
+    }
+    v->view.suppress = k ? suppress : NULL;
+    v->view.n_suppress = (uint32_t)k;
     v->view.n_tokens = (uint32_t)n;
     v->view.n_merges = (uint32_t)m;
     return LOAM_OK;

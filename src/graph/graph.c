@@ -158,11 +158,11 @@ value *g_input(graph *g, input_kind kind, int64_t width)
     if (g->inputs[kind]) return g->inputs[kind];
     value *v = begin(g, OP_INPUT, NULL, NULL, NULL);
     if (!v) return NULL;
-    static const char *names[] = { "tokens", "embeddings", "positions", "output rows" };
+    static const char *names[] = { "tokens", "embeddings", "positions", "output rows", "adapter strengths" };
     v->name = names[kind];
     v->layer = -1;
     v->p.in.input = kind;
-    v->type = kind == INPUT_EMBD ? LOAM_F32 : LOAM_I32;
+    v->type = kind == INPUT_EMBD || kind == INPUT_ADAPTERS ? LOAM_F32 : LOAM_I32;
     v->ne[0] = width;
     v->ne[1] = v->ne[3] = 1;
     v->ne[2] = kind == INPUT_OUT_ROWS ? g->n_outputs : g->n_tokens;
@@ -398,6 +398,50 @@ value *g_wkv7(graph *g, const wkv7_inputs *in, const state_params *p)
 }
 
 value *g_head_dot(graph *g, value *a, value *b, value *v) { return finish(g, begin(g, OP_HEAD_DOT, v, a, b)); }
+
+/* ---- adapters ---- */
+
+static const adapter_pair *pair_of(const graph_adapter *a, const weight *w)
+{
+    for (int i = 0; i < a->n_pairs; i++)
+        if (a->pairs[i].base == w) return &a->pairs[i];
+    return NULL;
+}
+
+/* Strength of adapter i for each of `tokens` rows: [1, tokens]. */
+static value *strength(graph *g, int i, int64_t tokens)
+{
+    bool narrowed = tokens != g->n_tokens;
+    value **s = &g->strengths[narrowed];
+    if (!*s) {
+        value *all = g_input(g, INPUT_ADAPTERS, g->n_adapters);
+        *s = narrowed ? g_select(g, all, g_input(g, INPUT_OUT_ROWS, 1)) : all;
+    }
+    return g_view(g, *s, i, 1, 1);
+}
+
+value *g_adapt(graph *g, const weight *w, value *x, value *routing, value *y)
+{
+    for (int i = 0; y && i < g->n_adapters; i++) {
+        const adapter_pair *p = pair_of(&g->adapters[i], w);
+        if (!p) continue;
+        value *low = routing ? g_experts(g, p->a, x, routing) : g_matmul(g, p->a, x);
+        value *delta = routing ? g_experts(g, p->b, low, routing) : g_matmul(g, p->b, low);
+        y = g_add(g, y, g_mul(g, g_scale(g, delta, p->scale), strength(g, i, y->ne[2])));
+    }
+    return y;
+}
+
+value *g_adapt_rows(graph *g, const weight *table, value *ids, value *y)
+{
+    for (int i = 0; y && i < g->n_adapters; i++) {
+        const adapter_pair *p = pair_of(&g->adapters[i], table);
+        if (!p) continue;
+        value *delta = g_scale(g, g_matmul(g, p->b, g_embed(g, p->a, ids)), p->scale);
+        y = g_add(g, y, g_mul(g, delta, strength(g, i, y->ne[2])));
+    }
+    return y;
+}
 
 void g_output(graph *g, output_kind kind, value *v)
 {

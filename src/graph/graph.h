@@ -40,6 +40,7 @@ typedef enum input_kind {
     INPUT_EMBD,            /* F32 [D, T] rows given by the caller in place of ids */
     INPUT_POS,             /* I32 [1, T] positions */
     INPUT_OUT_ROWS,        /* I32 [1, n_out] which tokens' outputs are wanted */
+    INPUT_ADAPTERS,        /* F32 [n_adapters, T] strength of each adapter for each token */
     INPUT_COUNT
 } input_kind;
 
@@ -127,6 +128,17 @@ struct value {
     bool replicated;           /* every thread has a copy of its own */
 };
 
+/* Low-rank additions to weights (LoRA, Hu et al. 2021): where W is multiplied with x, adapter i adds strength_i * B (A x). */
+typedef struct adapter_pair {
+    const weight *base, *a, *b;
+    float scale;               /* alpha / rank, or 1 */
+} adapter_pair;
+
+typedef struct graph_adapter {
+    const adapter_pair *pairs; /* at most one per base weight */
+    int n_pairs;
+} graph_adapter;
+
 typedef struct graph {
     value **values;            /* in order of construction: a topological order */
     int n_values;
@@ -134,6 +146,9 @@ typedef struct graph {
     void *blocks;              /* chain of node blocks */
     int n_tokens, n_outputs;
     int layer;                 /* current block, stamped on new values */
+    const graph_adapter *adapters;
+    int n_adapters;
+    value *strengths[2];       /* of the adapters: for all tokens, for the wanted rows */
     value *inputs[INPUT_COUNT];
     value *outputs[OUTPUT_COUNT];
     loam_error error;          /* first mistake; code LOAM_OK when there is none */
@@ -209,6 +224,10 @@ typedef struct wkv7_inputs {
 value *g_wkv7(graph *g, const wkv7_inputs *in, const state_params *p);
 value *g_head_dot(graph *g, value *a, value *b, value *v);         /* per head: (a . b) v; all [N, heads, T] */
 
+/* y plus the additions of all adapters to the product of w with x (and routing, for experts; NULL otherwise). */
+value *g_adapt(graph *g, const weight *w, value *x, value *routing, value *y);
+/* The same for rows y of an embedding table that ids picked. */
+value *g_adapt_rows(graph *g, const weight *table, value *ids, value *y);
 void g_output(graph *g, output_kind kind, value *v);
 /* Names the value in traces; returns it. `name` must be static text. */
 value *g_name(value *v, const char *name);

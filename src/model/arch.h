@@ -150,10 +150,24 @@ typedef struct window_recipe {
     bool fixed_size;      /* the size is always `size`, the key only says whether there is a window */
 } window_recipe;
 
-typedef enum head_norm { HEAD_NORM_NONE, HEAD_NORM_SHARED /* weight [K] */, HEAD_NORM_EACH /* weight [K, heads] */,
-                         HEAD_NORM_ROW /* over the whole row */, HEAD_NORM_UNIT /* RMS without weight, rotary blocks */ } head_norm;
+typedef enum head_norm {
+    HEAD_NORM_NONE,
+    HEAD_NORM_SHARED,     /* weight [K] for all heads */
+    HEAD_NORM_EACH,       /* weight [K, heads] */
+    HEAD_NORM_ROW,        /* over the whole row of heads */
+    HEAD_NORM_UNIT        /* RMS without weight, in rotary blocks */
+} head_norm;
 
-typedef enum score_scale { SCORE_SQRT_K, SCORE_SQRT_R, SCORE_K, SCORE_KEY, SCORE_SQRT_D_H, SCORE_LATENT, SCORE_OUTPUT_SCALE } score_scale;
+/* What q.k is multiplied by. */
+typedef enum score_scale {
+    SCORE_SQRT_K,         /* 1 / sqrt(K) */
+    SCORE_SQRT_R,
+    SCORE_K,              /* 1 / K */
+    SCORE_KEY,            /* attention.scale, 0 = 1 / sqrt(K) */
+    SCORE_SQRT_D_H,       /* 1 / sqrt(D / H) */
+    SCORE_LATENT,         /* 1 / sqrt(M), raised with the rotary scaling */
+    SCORE_OUTPUT_SCALE    /* attention.output_scale */
+} score_scale;
 
 typedef enum temperature { TEMPERATURE_NONE, TEMPERATURE_NO_ROTARY, TEMPERATURE_ALL, TEMPERATURE_LATENT } temperature;
 

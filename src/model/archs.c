@@ -16,7 +16,8 @@ static const struct {
 } refused[] = {
     { "hybrid of latent attention and recurrence", "kimi-linear" },
     { "without causal mask", "dream llada llada-moe rnd1" },
-    { "encoder", "bert nomic-bert nomic-bert-moe jina-bert-v2 jina-bert-v3 modern-bert eurobert neo-bert gemma-embedding llama-embed t5encoder" },
+    { "encoder", "bert nomic-bert nomic-bert-moe jina-bert-v2 jina-bert-v3 modern-bert eurobert neo-bert gemma-embedding "
+                 "llama-embed t5encoder" },
     { "encoder and decoder", "t5" },
     { "decoder with per-layer inputs", "gemma3n gemma4" },
 };
@@ -77,5 +78,6 @@ loam_status arch_refuse(const char *name, size_t len, const char *file, loam_err
     size_t n = len < sizeof shown - 1 ? len : sizeof shown - 1;
     for (size_t i = 0; i < n; i++) shown[i] = (unsigned char)name[i] >= 32 && (unsigned char)name[i] < 127 ? name[i] : '?';
     shown[n] = 0;
-    return fail(err, LOAM_E_UNSUPPORTED, "%s: architecture '%s' is unknown; the nearest known name is '%s'", file, shown, nearest->name);
+    return fail(err, LOAM_E_UNSUPPORTED, "%s: architecture '%s' is unknown; the nearest known name is '%s'", file, shown,
+                nearest->name);
 }

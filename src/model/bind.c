@@ -186,8 +186,8 @@ static loam_status take(binder *b, const char *name, need n, const extents *want
     m->used[i] = 1;
     if (n == UNUSED) return LOAM_OK;
     if (dtype_table[t->type].act == ACT_NONE)
-        return fail(b->err, LOAM_E_UNSUPPORTED, "%s: tensor '%s' has type %s, which weights cannot have", gguf_path(m->file), name,
-                    loam_type_name((int)t->type));
+        return fail(b->err, LOAM_E_UNSUPPORTED, "%s: tensor '%s' has type %s, which weights cannot have", gguf_path(m->file),
+                    name, loam_type_name((int)t->type));
     if (memcmp(t->ne, want->ne, sizeof t->ne)) {
         char have[96], expected[96];
         print_shape(t->ne, t->n_dims, have, sizeof have);
@@ -308,7 +308,7 @@ static loam_status bind_slot(binder *b, const tensor_rule *r, bound *out)
     if (st == LOAM_OK && out->w && is_factor(r->slot)) st = want_float(b, out->w);
     if (st == LOAM_OK && out->w && is_vector(r->slot, &e) && e.n == 2) flatten(out->w);
     if (st == LOAM_OK) st = take_bias(b, r, &e, out);
-    return st == LOAM_OK ? take_scales(b, r->slot, out) : st;
+    return st == LOAM_OK && e.n > 1 ? take_scales(b, r->slot, out) : st;
 }
 
 /* ---- q, k, v ---- */
@@ -406,15 +406,16 @@ static loam_status make_weights(loam_model *m, loam_error *err)
     m->owned = mem_zalloc_array((size_t)m->hp.n_layer, sizeof *m->owned);
     m->owned_weights = mem_zalloc_array((size_t)m->hp.n_layer, sizeof *m->owned_weights);
     if (!m->weights || !m->used || !m->blocks || !m->owned || !m->owned_weights)
-        return fail_nomem(err, "tensor directory", (uint64_t)n * sizeof *m->weights + (uint64_t)m->hp.n_layer * sizeof *m->blocks);
+        return fail_nomem(err, "tensor directory",
+                          (uint64_t)n * sizeof *m->weights + (uint64_t)m->hp.n_layer * sizeof *m->blocks);
     for (uint32_t i = 0; i < n; i++) {
         const gguf_tensor *t = gguf_tensor_at(m->file, i);
         weight *w = &m->weights[i];
         *w = (weight) { .name = t->name, .type = t->type, .data = t->data };
         memcpy(w->ne, t->ne, sizeof w->ne);
         if (!dtype_row_bytes(t->type, t->ne[0], &w->row_bytes))
-            return fail(err, LOAM_E_FORMAT, "%s: tensor '%s': rows of %lld values do not fit type %s", gguf_path(m->file), t->name,
-                        (long long)t->ne[0], loam_type_name((int)t->type));
+            return fail(err, LOAM_E_FORMAT, "%s: tensor '%s': rows of %lld values do not fit type %s", gguf_path(m->file),
+                        t->name, (long long)t->ne[0], loam_type_name((int)t->type));
         if (!t->data && gguf_values(t))
             return fail(err, LOAM_E_FORMAT, "%s: tensor '%s' has no data", gguf_path(m->file), t->name);
     }

@@ -6,7 +6,7 @@
 value *build_linear(builder *b, const bound *t, value *x)
 {
     if (!t->w) return NULL;
-    value *y = g_scale(b->g, g_matmul(b->g, t->w, x), t->scale);
+    value *y = g_adapt(b->g, t->w, x, NULL, g_scale(b->g, g_matmul(b->g, t->w, x), t->scale));
     return g_add(b->g, y, g_weight(b->g, t->b));
 }
 
@@ -50,7 +50,8 @@ static value *embed(builder *b)
         if (!b->a->embedding_tokens_only) x = g_scale(b->g, x, b->h->embedding_scale);
     } else {
         const weight *table = t[T_TOKEN_EMBD].w ? t[T_TOKEN_EMBD].w : t[T_OUTPUT].w;
-        x = g_scale(b->g, g_embed(b->g, table, g_input(b->g, INPUT_TOKENS, 1)), b->h->embedding_scale);
+        value *ids = g_input(b->g, INPUT_TOKENS, 1);
+        x = g_scale(b->g, g_adapt_rows(b->g, table, ids, g_embed(b->g, table, ids)), b->h->embedding_scale);
     }
     if (t[T_POSITION_EMBD].w) x = g_add(b->g, x, g_embed(b->g, t[T_POSITION_EMBD].w, b->pos));
     if (t[T_TOKEN_EMBD_NORM].w) x = build_norm(b, x, &t[T_TOKEN_EMBD_NORM]);
@@ -157,12 +158,20 @@ static value *odd_block(builder *b, value *x)
     if (!b->l->n_ff) return build_narrow(b, x);
     if (b->l->n_head && b->l->n_head_kv) return block(b, x);
     if (b->l->n_head) {
-        value *a = g_matmul(g, b->t[T_ATTN_OUTPUT].w, build_narrow(b, build_norm(b, x, &b->t[T_ATTN_NORM])));
+        value *in = build_narrow(b, build_norm(b, x, &b->t[T_ATTN_NORM]));
+        value *a = g_adapt(g, b->t[T_ATTN_OUTPUT].w, in, NULL, g_matmul(g, b->t[T_ATTN_OUTPUT].w, in));
         value *f = g_add(g, build_narrow(b, x), a);
         return g_add(g, f, feed_forward(b, ffn_input(b, f), x));
     }
     x = build_narrow(b, x);
     return g_add(g, x, feed_forward(b, ffn_input(b, x), x));
+}
+
+/* Control vectors act behind every block; with one branch a block, behind feed-forwards only. */
+static bool takes_control(const builder *b)
+{
+    if (!b->p->control || b->a->recurrent.kind == MAMBA_PLAMO) return false;
+    return !b->a->recurrent.kind || b->a->recurrent.blocks != RECURRENT_OR_FFN || b->l->mixer == MIXER_NONE;
 }
 
 static value *blocks(builder *b, value *x)
@@ -174,6 +183,7 @@ static value *blocks(builder *b, value *x)
         b->n_head = b->l->n_head, b->n_kv = b->l->n_head_kv;
         x = b->a->block_kinds ? odd_block(b, x) : block(b, x);
         if (b->h->rescale_every && (b->il + 1) % b->h->rescale_every == 0) x = g_scale(b->g, x, 0.5f);
+        if (x && takes_control(b) && b->p->control[b->il].data) x = g_add(b->g, x, g_weight(b->g, &b->p->control[b->il]));
         g_name(x, "block");
     }
     b->g->layer = -1;
@@ -191,7 +201,9 @@ static void head(builder *b, value *x)
     if (b->p->want_embd) g_output(g, OUTPUT_EMBD, n);
     if (!b->p->want_logits) return;
     const bound *out = t[T_OUTPUT].w ? &t[T_OUTPUT] : &t[T_TOKEN_EMBD];
-    value *y = g_scale(g, g_matmul(g, out->w, g_scale(g, n, h->hidden_scale)), out->scale);
+    /* A tied head takes no addition of the table: its pair has the shapes of a look-up. */
+    value *in = g_scale(g, n, h->hidden_scale), *y = g_scale(g, g_matmul(g, out->w, in), out->scale);
+    if (t[T_OUTPUT].w) y = g_adapt(g, out->w, in, NULL, y);
     y = g_scale(g, g_add(g, y, g_weight(g, t[T_OUTPUT].b)), h->logit_scale);
     g_output(g, OUTPUT_LOGITS, g_name(g_softcap(g, y, h->logit_cap), "logits"));
 }
@@ -203,6 +215,8 @@ loam_status model_build(const loam_model *m, const build_params *p, graph *g, lo
         return fail(err, LOAM_E_ARG, "%d outputs of %d tokens", p->n_outputs, p->n_tokens);
     builder b = { .m = m, .a = &m->spec, .h = &m->hp, .p = p, .g = g, .k = SYM(m->hp.sym, K), .w = SYM(m->hp.sym, W),
                   .n_rot = SYM(m->hp.sym, R), .il = -1 };
+    g->adapters = p->adapters;
+    g->n_adapters = p->n_adapters;
     rope_resolve(m, p, &b.rope);
     b.pos = g_input(g, INPUT_POS, 1);
     value *x = blocks(&b, embed(&b));

@@ -4,7 +4,8 @@
 /* W x + bias, then the weight scale: here it multiplies the bias too. */
 static value *linear_then_scale(builder *b, const bound *t, value *x)
 {
-    return g_scale(b->g, g_add(b->g, g_matmul(b->g, t->w, x), g_weight(b->g, t->b)), t->scale);
+    value *y = g_adapt(b->g, t->w, x, NULL, g_matmul(b->g, t->w, x));
+    return g_scale(b->g, g_add(b->g, y, g_weight(b->g, t->b)), t->scale);
 }
 
 static value *gated_halves(builder *b, value *u)

@@ -46,7 +46,8 @@ typedef struct hparams {
     rope_facts rope;
     window_kind window;      /* of the window blocks; WINDOW_NONE when there are none */
     int window_size;
-    float embedding_scale, residual_scale, hidden_scale, logit_scale; /* multiply; 1 = none */
+    /* factors; 1 = none */
+    float embedding_scale, residual_scale, hidden_scale, logit_scale;
     float logit_cap, score_cap;                                      /* 0 = off */
     float clamp, alibi, value_scale;                                 /* 0, 0, 1 = off */
     float attention_scale, output_scale;                             /* keys; 0 = absent */
@@ -64,10 +65,6 @@ typedef struct hparams {
 loam_status hparams_read(hparams *h, const arch_spec *spec, const gguf_file *f, loam_error *err);
 void hparams_free(hparams *h);
 
-/* ---- hparams_recurrent.c ---- */
-struct keys;
-void hparams_recurrent_widths(hparams *h, struct keys *k);  /* heads are known */
-void hparams_recurrent_blocks(hparams *h, struct keys *k);  /* feed-forwards are placed */
 /* Floats of the two rows of a recurrent block's state (tensor/pages.h). */
 void hparams_state_rows(const hparams *h, int64_t *r, int64_t *s);
 

@@ -1,9 +1,7 @@
 /* hparams_recurrent.c - recurrent mixers: their widths, which blocks have them, and the size of their states. */
 #include "base/limits.h"
-#include "model/hparams.h"
-#include "model/keys.h"
+#include "model/hparams_parts.h"
 
-#define S(letter) SYM(h->sym, letter)
 #define LIMIT_TAPS 64 /* of a short convolution: real models have 3 or 4 */
 
 static bool is_delta(recurrent_kind k) { return k == DELTA || k == DELTA_SPREAD; }
@@ -31,6 +29,10 @@ static void read_scan(hparams *h, keys *k)
     if (kind != MAMBA) must_divide(k, "ssm.time_step_rank", S(T), "the inner size", S(I));
     if (kind == MAMBA2 || is_delta(kind)) must_divide(k, "ssm.group_count", S(Y), "the heads", S(T));
     if (kind == MAMBA2) must_divide(k, "ssm.group_count", S(Y), "the inner size", S(I));
+    if (h->spec->recurrent.blocks == RECURRENT_OR_FFN) {
+        S(A) = or_else(key_int(k, "moe_latent_size", 0, LIMIT_WIDTH), key_int(k, "expert_latent_length", 0, LIMIT_WIDTH));
+        S(A) = or_else(S(A), S(D));
+    }
     if (kind == MAMBA_PLAMO) S(A) = S(D) / 16 > 64 ? S(D) / 16 : 64;
 }
 

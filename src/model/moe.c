@@ -6,7 +6,7 @@
 static value *expert_linear(builder *b, const bound *t, value *x, value *routing)
 {
     value *y = g_expert_scale(b->g, g_experts(b->g, t->w, x, routing), t->s, routing);
-    return g_expert_add(b->g, y, t->b, routing);
+    return g_expert_add(b->g, g_adapt(b->g, t->w, x, routing, y), t->b, routing);
 }
 
 static route_params routing_of(const builder *b)

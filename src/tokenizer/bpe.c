@@ -88,10 +88,12 @@ static bool add_merges(loam_tokenizer *t, const vocab_view *v, char *buffer)
             pending *m = &batch[i];
             const char *s = m->p.s;
             size_t left = m->p.left, len = left + m->p.right;
-            if (!symbol_of(t, m->left, s, left, &m->slot.left) || !symbol_of(t, m->right, s + left, m->p.right, &m->slot.right)) return false;
+            if (!symbol_of(t, m->left, s, left, &m->slot.left) || !symbol_of(t, m->right, s + left, m->p.right, &m->slot.right))
+                return false;
             pair_prefetch(&t->pairs, m->slot.left, m->slot.right);
             if (has_text(t, result + 1u, s, len)) result++;
-            else if (!has_text(t, result, s, len) && !symbol_of(t, table_key_of(&t->table, s, len, 0), s, len, &result)) return false;
+            else if (!has_text(t, result, s, len) && !symbol_of(t, table_key_of(&t->table, s, len, 0), s, len, &result))
+                return false;
             m->slot.result = result;
             if (t->flags.escape && m->p.right >= SPACE_MARK_LEN && memcmp(s + left, SPACE_MARK, SPACE_MARK_LEN) == 0)
                 t->joins_space[(uint8_t)s[left - 1]] = true;
@@ -103,7 +105,8 @@ static bool add_merges(loam_tokenizer *t, const vocab_view *v, char *buffer)
 
 loam_status bpe_build(loam_tokenizer *t, const vocab_view *v, loam_error *err)
 {
-    if (!v->merges && !tok_is(v->pre, "kimi-k2")) return fail(err, LOAM_E_FORMAT, "%s: key 'tokenizer.ggml.merges' is missing", v->source);
+    if (!v->merges && !tok_is(v->pre, "kimi-k2"))
+        return fail(err, LOAM_E_FORMAT, "%s: key 'tokenizer.ggml.merges' is missing", v->source);
     size_t longest = 0, n_merges = v->merges ? v->n_merges : 0;
     for (uint32_t i = 0; i < n_merges; i++)
         if (v->merges[i].len > longest) longest = v->merges[i].len;
@@ -202,7 +205,7 @@ loam_status whitespace_encode(tok_run *r, const char *s, size_t n)
 }
 
 #define DNA_BLOCK 6
-#define DNA_MARK "\xEE\x80\x80" /* U+E000, behind every block in the vocabulary */
+#define DNA_MARK  "\xEE\x80\x80" /* U+E000, behind every block in the vocabulary */
 
 /* Blocks of six letters, in upper case, the last one filled up. */
 static loam_status dna_blocks(tok_run *r, const char *s, size_t n)
@@ -210,7 +213,8 @@ static loam_status dna_blocks(tok_run *r, const char *s, size_t n)
     loam_status st = LOAM_OK;
     for (size_t i = 0; i < n && st == LOAM_OK; i += DNA_BLOCK) {
         char block[DNA_BLOCK + 3] = "AAAAAA";
-        for (size_t k = 0; k < DNA_BLOCK && i + k < n; k++) block[k] = s[i + k] >= 'a' && s[i + k] <= 'z' ? (char)(s[i + k] - 32) : s[i + k];
+        for (size_t k = 0; k < DNA_BLOCK && i + k < n; k++)
+            block[k] = s[i + k] >= 'a' && s[i + k] <= 'z' ? (char)(s[i + k] - 32) : s[i + k];
         memcpy(block + DNA_BLOCK, DNA_MARK, 3);
         loam_token id = tok_find(r->t, block, sizeof block);
         st = run_push(r, id >= 0 ? id : r->t->dna[2]);

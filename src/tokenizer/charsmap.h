@@ -14,7 +14,7 @@ typedef struct charsmap {
     const uint8_t *units; /* unaligned */
     size_t n_units;       /* 0: no table */
     const char *strings;
-    size_t n_strings;     /* bytes */
+    size_t n_strings; /* bytes */
 } charsmap;
 
 /* Reads the head of a table. False where it is malformed. The bytes must outlive the charsmap. */

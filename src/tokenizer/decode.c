@@ -96,7 +96,8 @@ loam_status loam_tokenizer_piece(const loam_tokenizer *t, loam_token id, unsigne
     loam_status st = check_token(t, id, err);
     if (st != LOAM_OK) return st;
     text_buffer b = { 0 };
-    st = piece_add(t, id, flags & LOAM_DECODE_SPECIAL, &b) ? give(&b, out, cap, len, err) : fail_nomem(err, "a token's text", b.len);
+    st = piece_add(t, id, flags & LOAM_DECODE_SPECIAL, &b) ? give(&b, out, cap, len, err)
+                                                           : fail_nomem(err, "a token's text", b.len);
     mem_free(b.data);
     return st;
 }
@@ -136,8 +137,8 @@ static void clean_contractions(text_buffer *b)
     for (size_t i = 0; i < b->len; i++) {
         const char *p = b->data + i;
         size_t left = b->len - i;
-        bool drop = left >= 3 && p[0] == ' ' && p[1] == '\''
-                    && (p[2] == 's' || p[2] == 'm' || (left >= 4 && p[3] == 'e' && (p[2] == 'r' || p[2] == 'v')));
+        bool drop = left >= 3 && p[0] == ' ' && p[1] == '\'' &&
+                    (p[2] == 's' || p[2] == 'm' || (left >= 4 && p[3] == 'e' && (p[2] == 'r' || p[2] == 'v')));
         if (!drop) b->data[n++] = *p;
     }
     b->len = n;
@@ -172,7 +173,8 @@ loam_status loam_tokenizer_decode(const loam_tokenizer *t, const loam_token *ids
                                   size_t *len, loam_error *err)
 {
     *len = 0;
-    if (flags & ~(LOAM_DECODE_SPECIAL | LOAM_DECODE_REMOVE_SPECIAL)) return fail(err, LOAM_E_ARG, "unknown decoding flags %#x", flags);
+    if (flags & ~(LOAM_DECODE_SPECIAL | LOAM_DECODE_REMOVE_SPECIAL))
+        return fail(err, LOAM_E_ARG, "unknown decoding flags %#x", flags);
     text_buffer b = { 0 };
     loam_status st = join(t, ids, n, flags, &b, err);
     if (st == LOAM_OK) st = give(&b, out, cap, len, err);
@@ -197,7 +199,10 @@ loam_token loam_tokenizer_special(const loam_tokenizer *t, loam_token_role role)
 
 unsigned loam_tokenizer_attributes(const loam_tokenizer *t, loam_token id) { return inside(t, id) ? t->attrs[id] : 0; }
 bool loam_tokenizer_is_eog(const loam_tokenizer *t, loam_token id) { return loam_tokenizer_attributes(t, id) & LOAM_ATTR_EOG; }
-bool loam_tokenizer_is_control(const loam_tokenizer *t, loam_token id) { return loam_tokenizer_attributes(t, id) & LOAM_ATTR_CONTROL; }
+bool loam_tokenizer_is_control(const loam_tokenizer *t, loam_token id)
+{
+    return loam_tokenizer_attributes(t, id) & LOAM_ATTR_CONTROL;
+}
 float loam_tokenizer_score(const loam_tokenizer *t, loam_token id) { return inside(t, id) && t->scores ? t->scores[id] : 0; }
 loam_token loam_tokenizer_find(const loam_tokenizer *t, const char *text, size_t len) { return tok_find(t, text, len); }
 

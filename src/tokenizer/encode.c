@@ -16,7 +16,8 @@ void run_free(tok_run *r)
 loam_status run_push_slow(tok_run *r, loam_token id)
 {
     if (id < 0) return LOAM_OK;
-    if (!mem_grow(&r->ids, &r->cap, r->n + 1, sizeof *r->ids, SIZE_MAX / 16)) return fail_nomem(r->err, "token ids", r->n * sizeof *r->ids);
+    if (!mem_grow(&r->ids, &r->cap, r->n + 1, sizeof *r->ids, SIZE_MAX / 16))
+        return fail_nomem(r->err, "token ids", r->n * sizeof *r->ids);
     r->ids[r->n++] = id;
     return LOAM_OK;
 }
@@ -29,17 +30,18 @@ loam_status run_text(tok_run *r, size_t bytes)
 loam_status run_glyphs(tok_run *r, size_t count)
 {
     return mem_grow(&r->glyphs, &r->glyph_cap, count, sizeof *r->glyphs, SIZE_MAX / 16)
-               ? LOAM_OK : fail_nomem(r->err, "the characters of a text", count * sizeof *r->glyphs);
+               ? LOAM_OK
+               : fail_nomem(r->err, "the characters of a text", count * sizeof *r->glyphs);
 }
 
-loam_status run_work(tok_run *r, size_t bytes)
+loam_status run_work(tok_run *r, size_t count, size_t size)
 {
-    if (bytes <= r->work_cap) return LOAM_OK;
-    void *p = mem_alloc(bytes);
-    if (!p) return fail_nomem(r->err, "encoding a text", bytes);
+    if (count <= r->work_cap / size) return LOAM_OK;
+    void *p = mem_alloc_array(count, size);
+    if (!p) return fail_nomem(r->err, "encoding a text", (uint64_t)count * size);
     mem_free(r->work);
     r->work = p;
-    r->work_cap = bytes;
+    r->work_cap = count * size;
     return LOAM_OK;
 }
 
@@ -86,7 +88,8 @@ static loam_status encode(tok_run *r, const char *text, size_t len, unsigned fla
 {
     if (flags & ~(LOAM_ENCODE_ADD_SPECIAL | LOAM_ENCODE_PARSE_SPECIAL))
         return fail(r->err, LOAM_E_ARG, "unknown encoding flags %#x", flags);
-    if (len > LIMIT_TEXT_BYTES) return fail(r->err, LOAM_E_ARG, "a text of %zu bytes is too long (at most %u)", len, LIMIT_TEXT_BYTES);
+    if (len > LIMIT_TEXT_BYTES)
+        return fail(r->err, LOAM_E_ARG, "a text of %zu bytes is too long (at most %u)", len, LIMIT_TEXT_BYTES);
     if (r->t->kind == LOAM_TOKENIZER_NONE) return encode_fragment(r, text, len);
     loam_token before = LOAM_TOKEN_NULL, behind = LOAM_TOKEN_NULL;
     if (flags & LOAM_ENCODE_ADD_SPECIAL) frame(r->t, &before, &behind);
@@ -97,8 +100,8 @@ static loam_status encode(tok_run *r, const char *text, size_t len, unsigned fla
     return st;
 }
 
-loam_status loam_tokenizer_encode(const loam_tokenizer *t, const char *text, size_t len, unsigned flags,
-                                  loam_token *ids, size_t cap, size_t *n, loam_error *err)
+loam_status loam_tokenizer_encode(const loam_tokenizer *t, const char *text, size_t len, unsigned flags, loam_token *ids,
+                                  size_t cap, size_t *n, loam_error *err)
 {
     tok_run r = { .t = t, .err = err };
     loam_status st = encode(&r, text, len, flags);
@@ -109,8 +112,8 @@ loam_status loam_tokenizer_encode(const loam_tokenizer *t, const char *text, siz
     return st;
 }
 
-loam_status loam_tokenizer_encode_all(const loam_tokenizer *t, const char *text, size_t len, unsigned flags,
-                                      loam_token **ids, size_t *n, loam_error *err)
+loam_status loam_tokenizer_encode_all(const loam_tokenizer *t, const char *text, size_t len, unsigned flags, loam_token **ids,
+                                      size_t *n, loam_error *err)
 {
     tok_run r = { .t = t, .err = err };
     loam_status st = encode(&r, text, len, flags);

@@ -33,7 +33,8 @@ uint32_t tok_lookup(const loam_tokenizer *t, const char *s, size_t n)
     if (t->kind != LOAM_TOKENIZER_BPE || t->flags.raw) return table_get(&t->table, t->keys, s, n, 0);
     char small[256], *out = n <= sizeof small ? small : mem_alloc(n);
     size_t len = out ? bytes_from_alphabet(s, n, out) : SIZE_MAX;
-    uint32_t id = len == SIZE_MAX ? table_get(&t->table, t->keys, s, n, TABLE_VERBATIM) : table_get(&t->table, t->keys, out, len, 0);
+    uint32_t id =
+        len == SIZE_MAX ? table_get(&t->table, t->keys, s, n, TABLE_VERBATIM) : table_get(&t->table, t->keys, out, len, 0);
     if (out != small) mem_free(out);
     return id;
 }
@@ -50,7 +51,10 @@ int tok_byte_of(text_view s, bool any_case)
     if (s.len != 6 || memcmp(s.data, "<0x", 3) != 0 || s.data[5] != '>') return -1;
     for (int i = 3; i < 5; i++) {
         char c = s.data[i];
-        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : any_case && c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+        int digit = c >= '0' && c <= '9'               ? c - '0'
+                    : c >= 'A' && c <= 'F'             ? c - 'A' + 10
+                    : any_case && c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                                       : -1;
         if (digit < 0) return -1;
         byte = byte * 16 + digit;
     }
@@ -80,13 +84,29 @@ typedef struct kind_row {
 static const kind_row kinds[] = {
     { "no_vocab", LOAM_TOKENIZER_NONE, DIALECT_PLAIN, -1, -1, -1, -1, -1, -1, { 0 } },
     { "none", LOAM_TOKENIZER_NONE, DIALECT_PLAIN, -1, -1, -1, -1, -1, -1, { 0 } },
-    { "llama", LOAM_TOKENIZER_SPM, DIALECT_PLAIN, 1, 2, 0, -1, -1, -1,
+    { "llama",
+      LOAM_TOKENIZER_SPM,
+      DIALECT_PLAIN,
+      1,
+      2,
+      0,
+      -1,
+      -1,
+      -1,
       { .add_bos = true, .space_prefix = true, .escape = true, .lowercase = true } },
     { "gpt2", LOAM_TOKENIZER_BPE, DIALECT_PLAIN, 11, 11, -1, -1, -1, -1, { .clean = true, .lowercase = true } },
     { "gemma4", LOAM_TOKENIZER_BPE, DIALECT_PLAIN, -1, -1, -1, -1, -1, -1, { .clean = true, .lowercase = true } },
     { "hybriddna", LOAM_TOKENIZER_BPE, DIALECT_DNA, 11, 11, -1, -1, -1, -1, { .clean = true, .lowercase = true } },
     { "whitespace", LOAM_TOKENIZER_BPE, DIALECT_WHITESPACE, 11, 11, -1, -1, -1, -1, { .clean = true, .lowercase = true } },
-    { "bert", LOAM_TOKENIZER_WPM, DIALECT_PLAIN, 101, -1, 100, 102, 0, 103,
+    { "bert",
+      LOAM_TOKENIZER_WPM,
+      DIALECT_PLAIN,
+      101,
+      -1,
+      100,
+      102,
+      0,
+      103,
       { .add_bos = true, .add_sep = true, .clean = true, .escape = true, .lowercase = true } },
     { "t5", LOAM_TOKENIZER_UGM, DIALECT_PLAIN, -1, 1, 2, -1, 0, -1, { .add_eos = true, .escape = true, .lowercase = true } },
     { "rwkv", LOAM_TOKENIZER_RWKV, DIALECT_PLAIN, -1, -1, -1, -1, -1, -1, { .escape = true, .lowercase = true } },
@@ -98,7 +118,8 @@ static loam_status load_pre(loam_tokenizer *t, const vocab_view *v, loam_error *
 {
     text_view name = tok_is(v->model, "gemma4") ? (text_view){ "gemma4", 6 } : v->pre;
     if (name.len == 0)
-        log_at(LOAM_LOG_WARN, "%s: tokenizer.ggml.pre is missing; using the default pre-tokenizer, text may be encoded badly", v->source);
+        log_at(LOAM_LOG_WARN, "%s: tokenizer.ggml.pre is missing; using the default pre-tokenizer, text may be encoded badly",
+               v->source);
     t->pre = pre_find(name.data, name.len);
     if (!t->pre)
         return fail(err, LOAM_E_UNSUPPORTED, "%s: unknown pre-tokenizer '%.*s' (tokenizer.ggml.pre)", v->source,
@@ -184,8 +205,9 @@ static loam_status load_texts(loam_tokenizer *t, const vocab_view *v, loam_error
 
 static uint16_t attribute_of(int32_t type)
 {
-    static const uint16_t bits[7] = { 0,                 LOAM_ATTR_NORMAL, LOAM_ATTR_UNKNOWN, LOAM_ATTR_CONTROL,
-                                      LOAM_ATTR_USER,    LOAM_ATTR_UNUSED, LOAM_ATTR_BYTE };
+    static const uint16_t bits[7] = {
+        0, LOAM_ATTR_NORMAL, LOAM_ATTR_UNKNOWN, LOAM_ATTR_CONTROL, LOAM_ATTR_USER, LOAM_ATTR_UNUSED, LOAM_ATTR_BYTE
+    };
     return type >= 0 && type < 7 ? bits[type] : 0;
 }
 
@@ -263,7 +285,8 @@ static loam_status load_table(loam_tokenizer *t, const vocab_view *v, loam_error
             return fail_nomem(err, "token texts", t->n_tokens * sizeof *t->keys);
     }
     t->n_symbols = t->n_tokens;
-    if (!table_init(&t->table, t->n_tokens, t->secret)) return fail_nomem(err, "the token table", t->n_tokens * sizeof(table_slot));
+    if (!table_init(&t->table, t->n_tokens, t->secret))
+        return fail_nomem(err, "the token table", t->n_tokens * sizeof(table_slot));
     for (uint32_t id = 0; id < t->n_tokens; id += BATCH) {
         loam_status st = add_batch(t, v, id, err);
         if (st != LOAM_OK) return st;
@@ -310,15 +333,23 @@ static const struct {
     const char *key;
     loam_token_role role;
 } id_keys[] = {
-    { "tokenizer.ggml.bos_token_id", LOAM_TOKEN_BOS },         { "tokenizer.ggml.eos_token_id", LOAM_TOKEN_EOS },
-    { "tokenizer.ggml.eot_token_id", LOAM_TOKEN_EOT },         { "tokenizer.ggml.eom_token_id", LOAM_TOKEN_EOM },
-    { "tokenizer.ggml.unknown_token_id", LOAM_TOKEN_UNK },     { "tokenizer.ggml.seperator_token_id", LOAM_TOKEN_SEP },
-    { "tokenizer.ggml.padding_token_id", LOAM_TOKEN_PAD },     { "tokenizer.ggml.mask_token_id", LOAM_TOKEN_MASK },
-    { "tokenizer.ggml.fim_pre_token_id", LOAM_TOKEN_FIM_PRE }, { "tokenizer.ggml.fim_suf_token_id", LOAM_TOKEN_FIM_SUF },
-    { "tokenizer.ggml.fim_mid_token_id", LOAM_TOKEN_FIM_MID }, { "tokenizer.ggml.fim_pad_token_id", LOAM_TOKEN_FIM_PAD },
-    { "tokenizer.ggml.fim_rep_token_id", LOAM_TOKEN_FIM_REP }, { "tokenizer.ggml.fim_sep_token_id", LOAM_TOKEN_FIM_SEP },
+    { "tokenizer.ggml.bos_token_id", LOAM_TOKEN_BOS },
+    { "tokenizer.ggml.eos_token_id", LOAM_TOKEN_EOS },
+    { "tokenizer.ggml.eot_token_id", LOAM_TOKEN_EOT },
+    { "tokenizer.ggml.eom_token_id", LOAM_TOKEN_EOM },
+    { "tokenizer.ggml.unknown_token_id", LOAM_TOKEN_UNK },
+    { "tokenizer.ggml.seperator_token_id", LOAM_TOKEN_SEP },
+    { "tokenizer.ggml.padding_token_id", LOAM_TOKEN_PAD },
+    { "tokenizer.ggml.mask_token_id", LOAM_TOKEN_MASK },
+    { "tokenizer.ggml.fim_pre_token_id", LOAM_TOKEN_FIM_PRE },
+    { "tokenizer.ggml.fim_suf_token_id", LOAM_TOKEN_FIM_SUF },
+    { "tokenizer.ggml.fim_mid_token_id", LOAM_TOKEN_FIM_MID },
+    { "tokenizer.ggml.fim_pad_token_id", LOAM_TOKEN_FIM_PAD },
+    { "tokenizer.ggml.fim_rep_token_id", LOAM_TOKEN_FIM_REP },
+    { "tokenizer.ggml.fim_sep_token_id", LOAM_TOKEN_FIM_SEP },
     /* older names of three of them; they win */
-    { "tokenizer.ggml.prefix_token_id", LOAM_TOKEN_FIM_PRE },  { "tokenizer.ggml.suffix_token_id", LOAM_TOKEN_FIM_SUF },
+    { "tokenizer.ggml.prefix_token_id", LOAM_TOKEN_FIM_PRE },
+    { "tokenizer.ggml.suffix_token_id", LOAM_TOKEN_FIM_SUF },
     { "tokenizer.ggml.middle_token_id", LOAM_TOKEN_FIM_MID },
 };
 
@@ -329,7 +360,8 @@ static void load_ids(loam_tokenizer *t, const vocab_view *v)
         if (id < 0) continue;
         if (id < t->n_tokens) t->role[id_keys[i].role] = (loam_token)id;
         else if (id != UINT32_MAX)
-            log_at(LOAM_LOG_WARN, "%s: %s is %lld, but there are %u tokens; ignored", v->source, id_keys[i].key, (long long)id, t->n_tokens);
+            log_at(LOAM_LOG_WARN, "%s: %s is %lld, but there are %u tokens; ignored", v->source, id_keys[i].key, (long long)id,
+                   t->n_tokens);
     }
 }
 

@@ -10,7 +10,7 @@
  */
 #include "tokenizer/tokenizer.h"
 
-#define NO_KEY UINT32_MAX
+#define NO_KEY     UINT32_MAX
 #define SHORT_WORD 48 /* symbols; above, the heap is cheaper */
 
 /* The symbols of a short word. */
@@ -140,7 +140,7 @@ static bool link_pair(tok_run *r, chain *x, uint32_t i, const char *s)
 
 static loam_status merge_long(tok_run *r, const char *s, size_t n)
 {
-    loam_status st = run_work(r, n * sizeof(chain));
+    loam_status st = run_work(r, n, sizeof(chain));
     if (st != LOAM_OK) return st;
     chain *x = r->work;
     uint32_t count = 0;

@@ -6,21 +6,44 @@
 #define BAR "\xEF\xBD\x9C" /* U+FF5C */
 
 /* Texts, ended by NULL. */
-static const char *const eot_texts[] = { "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>",
-                                         "<EOT>", "_<EOT>", "[EOT]", "<" BAR "end" SPACE_MARK "of" SPACE_MARK "sentence" BAR ">",
-                                         "<end_of_utterance>", NULL };
+static const char *const eot_texts[] = {
+    "<|eot_id|>",         "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>",
+    "<|end_of_text|>",    "<EOT>",      "_<EOT>",  "[EOT]",         "<" BAR "end" SPACE_MARK "of" SPACE_MARK "sentence" BAR ">",
+    "<end_of_utterance>", NULL
+};
 static const char *const eom_texts[] = { "<|eom_id|>", NULL };
-static const char *const fim_pre_texts[] = { "<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<" BAR "fim" SPACE_MARK "begin" BAR ">",
-                                             "<PRE>", SPACE_MARK "<PRE>", "<|code_prefix|>", "<|prefix|>", NULL };
-static const char *const fim_suf_texts[] = { "<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<" BAR "fim" SPACE_MARK "hole" BAR ">",
-                                             "<SUF>", SPACE_MARK "<SUF>", "<|code_suffix|>", "<|suffix|>", NULL };
-static const char *const fim_mid_texts[] = { "<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<" BAR "fim" SPACE_MARK "end" BAR ">",
-                                             "<MID>", SPACE_MARK "<MID>", "<|code_middle|>", "<|middle|>", NULL };
+static const char *const fim_pre_texts[] = { "<|fim_prefix|>",
+                                             "<fim-prefix>",
+                                             "<fim_prefix>",
+                                             "<" BAR "fim" SPACE_MARK "begin" BAR ">",
+                                             "<PRE>",
+                                             SPACE_MARK "<PRE>",
+                                             "<|code_prefix|>",
+                                             "<|prefix|>",
+                                             NULL };
+static const char *const fim_suf_texts[] = { "<|fim_suffix|>",
+                                             "<fim-suffix>",
+                                             "<fim_suffix>",
+                                             "<" BAR "fim" SPACE_MARK "hole" BAR ">",
+                                             "<SUF>",
+                                             SPACE_MARK "<SUF>",
+                                             "<|code_suffix|>",
+                                             "<|suffix|>",
+                                             NULL };
+static const char *const fim_mid_texts[] = { "<|fim_middle|>",
+                                             "<fim-middle>",
+                                             "<fim_middle>",
+                                             "<" BAR "fim" SPACE_MARK "end" BAR ">",
+                                             "<MID>",
+                                             SPACE_MARK "<MID>",
+                                             "<|code_middle|>",
+                                             "<|middle|>",
+                                             NULL };
 static const char *const fim_pad_texts[] = { "<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<PAD>", "[PAD]", NULL };
 static const char *const fim_rep_texts[] = { "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<REPO>", "<reponame>", NULL };
 static const char *const fim_sep_texts[] = { "<|file_sep|>", NULL };
-static const char *const end_texts[] = { "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "</s>", "<|eom_id|>", "[EOS]", "<eos>",
-                                         "<turn|>", "<|tool_response>", "[e~[", NULL };
+static const char *const end_texts[] = { "<|return|>", "<|call|>", "<|flush|>", "<|calls|>",        "</s>", "<|eom_id|>",
+                                         "[EOS]",      "<eos>",    "<turn|>",   "<|tool_response>", "[e~[", NULL };
 static const char *const printed_texts[] = { "<|channel|>", "<|message|>", "<|start|>", "<|constrain|>", NULL };
 
 static const struct {
@@ -117,8 +140,8 @@ static void set_strip(loam_tokenizer *t, const vocab_view *v, const char *text, 
 void names_strip(loam_tokenizer *t, const vocab_view *v)
 {
     static const char *const exempt[] = { "<unk>", "<s>", "<|endoftext|>" };
-    if (tok_has(v->pre, "jina-v2-de") || tok_has(v->pre, "jina-v2-es") || tok_has(v->pre, "jina-v2-code")
-        || tok_has(v->architecture, "nomic-bert-moe") || tok_has(v->architecture, "jina-bert-v3")) {
+    if (tok_has(v->pre, "jina-v2-de") || tok_has(v->pre, "jina-v2-es") || tok_has(v->pre, "jina-v2-code") ||
+        tok_has(v->architecture, "nomic-bert-moe") || tok_has(v->architecture, "jina-bert-v3")) {
         set_strip(t, v, "<mask>", LOAM_ATTR_LSTRIP);
     } else if (tok_has_any_case(v->name, "phi-3") || tok_has_any_case(v->name, "phi3")) {
         for (uint32_t i = 0; i < t->n_special; i++) t->attrs[t->special_id[i]] |= LOAM_ATTR_RSTRIP;

@@ -6,10 +6,10 @@
 
 #include <math.h>
 
-#define COST_SCALE 10000.0
-#define COST_UNKNOWN 10000000
-#define SCORE_LEAST (-20000000) /* scaled scores at or below it never match */
-#define SCORE_MOST 1e9 /* keeps sums over the longest text inside 64 bits */
+#define COST_SCALE      10000.0
+#define COST_UNKNOWN    10000000
+#define SCORE_LEAST     (-20000000) /* scaled scores at or below it never match */
+#define SCORE_MOST      1e9         /* keeps sums over the longest text inside 64 bits */
 #define BYTE_ORDER_MARK 0xFEFF
 
 /* Token texts as the decoded input will be written: decoded and encoded again. Of texts that become equal the first stays. */
@@ -53,16 +53,18 @@ loam_status plamo2_build(loam_tokenizer *t, const vocab_view *v, loam_error *err
     for (int b = 0; b < 256; b++) t->byte_token[b] = LOAM_TOKEN_NULL;
     t->word_text = mem_zalloc_array(t->n_tokens, sizeof *t->word_text);
     t->word_cost = mem_zalloc_array(t->n_tokens, sizeof *t->word_cost);
-    if (!t->word_text || !t->word_cost || !build_trie(t)) return fail_nomem(err, "the token trie", t->n_tokens * sizeof(trie_node));
+    if (!t->word_text || !t->word_cost || !build_trie(t))
+        return fail_nomem(err, "the token trie", t->n_tokens * sizeof(trie_node));
     for (int b = 0; b < 256; b++)
-        if (t->byte_token[b] <= 0) return fail(err, LOAM_E_FORMAT, "%s: the vocabulary has no usable token for byte 0x%02X", v->source, b);
+        if (t->byte_token[b] <= 0)
+            return fail(err, LOAM_E_FORMAT, "%s: the vocabulary has no usable token for byte 0x%02X", v->source, b);
     return LOAM_OK;
 }
 
 /* The cheapest way from a byte of the text to its end. */
 typedef struct way {
     int64_t cost;
-    uint32_t len; /* of the first step */
+    uint32_t len;  /* of the first step */
     loam_token id; /* of its token; LOAM_TOKEN_NULL: bytes */
 } way;
 
@@ -89,7 +91,7 @@ loam_status plamo2_encode(tok_run *r, const char *s, size_t n)
         uint32_t cp = uni_decode(s + i, n - i, &used);
         if (i > 0 || cp != BYTE_ORDER_MARK) len += uni_encode(cp, r->text + len);
     }
-    if (st == LOAM_OK) st = run_work(r, (len + 1) * sizeof(way));
+    if (st == LOAM_OK) st = run_work(r, len + 1, sizeof(way));
     if (st != LOAM_OK) return st;
     way *ways = r->work;
     ways[len] = (way){ 0 };

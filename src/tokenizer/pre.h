@@ -10,27 +10,65 @@
 #define PRE_SPLITTERS 6 /* of one pre-tokenizer, at most */
 
 /* Flags of a row. */
-#define PRE_NOCLEAN 1u       /* decoded text is not cleaned */
+#define PRE_NOCLEAN       1u /* decoded text is not cleaned */
 #define PRE_IGNORE_MERGES 2u
-#define PRE_BOS 4u           /* add_bos on */
-#define PRE_SEP 8u           /* add_sep on */
-#define PRE_ESCAPE 16u       /* spaces become SPACE_MARK */
-#define PRE_NOBOSID 32u      /* no default bos */
-#define PRE_RAW 64u          /* no byte alphabet */
-#define PRE_NLWHOLE 128u     /* pieces of newlines are whole tokens; add_bos is forced */
-#define PRE_NOLOWER 256u     /* lowercase off */
+#define PRE_BOS           4u   /* add_bos on */
+#define PRE_SEP           8u   /* add_sep on */
+#define PRE_ESCAPE        16u  /* spaces become SPACE_MARK */
+#define PRE_NOBOSID       32u  /* no default bos */
+#define PRE_RAW           64u  /* no byte alphabet */
+#define PRE_NLWHOLE       128u /* pieces of newlines are whole tokens; add_bos is forced */
+#define PRE_NOLOWER       256u /* lowercase off */
 
 /* Splitters. */
 enum splitter {
-    SPLIT_END, SPLIT_N1, SPLIT_N13, SPLIT_NRUN, SPLIT_D3, SPLIT_CRLF, SPLIT_NONWS, SPLIT_WSEND, SPLIT_LWORD, SPLIT_PWORD,
-    SPLIT_DSPUNCT, SPLIT_DSCASED, SPLIT_DEFPUNCT, SPLIT_FALPUNCT, SPLIT_CJKKANA, SPLIT_CJKHANGUL, SPLIT_SEASIA, SPLIT_CHAMPUNCT,
-    SPLIT_CHAMSENT, SPLIT_CHAMIMG, SPLIT_CHAMWS, SPLIT_YOUTUCJK, SPLIT_BLOOM, SPLIT_GPT2, SPLIT_LLAMA3, SPLIT_QWEN2, SPLIT_QWEN35,
-    SPLIT_KIMI, SPLIT_DS3, SPLIT_SPARK, SPLIT_YOUTU, SPLIT_AYA, SPLIT_TEKKEN, SPLIT_GPT4O, SPLIT_GRANITE97, SPLIT_JAIS2,
-    SPLIT_MINICPM5, SPLIT_SEED, SPLIT_UFAK, SPLIT_EXAMOE, SPLIT_GROUP3, SPLIT_DIGITS, SPLIT_NEWLINES
+    SPLIT_END,
+    SPLIT_N1,
+    SPLIT_N13,
+    SPLIT_NRUN,
+    SPLIT_D3,
+    SPLIT_CRLF,
+    SPLIT_NONWS,
+    SPLIT_WSEND,
+    SPLIT_LWORD,
+    SPLIT_PWORD,
+    SPLIT_DSPUNCT,
+    SPLIT_DSCASED,
+    SPLIT_DEFPUNCT,
+    SPLIT_FALPUNCT,
+    SPLIT_CJKKANA,
+    SPLIT_CJKHANGUL,
+    SPLIT_SEASIA,
+    SPLIT_CHAMPUNCT,
+    SPLIT_CHAMSENT,
+    SPLIT_CHAMIMG,
+    SPLIT_CHAMWS,
+    SPLIT_YOUTUCJK,
+    SPLIT_BLOOM,
+    SPLIT_GPT2,
+    SPLIT_LLAMA3,
+    SPLIT_QWEN2,
+    SPLIT_QWEN35,
+    SPLIT_KIMI,
+    SPLIT_DS3,
+    SPLIT_SPARK,
+    SPLIT_YOUTU,
+    SPLIT_AYA,
+    SPLIT_TEKKEN,
+    SPLIT_GPT4O,
+    SPLIT_GRANITE97,
+    SPLIT_JAIS2,
+    SPLIT_MINICPM5,
+    SPLIT_SEED,
+    SPLIT_UFAK,
+    SPLIT_EXAMOE,
+    SPLIT_GROUP3,
+    SPLIT_DIGITS,
+    SPLIT_NEWLINES
 };
 
 typedef struct pre_row {
-    const char *names;                  /* separated by spaces */
+    const char *names;                      /* separated by spaces */
     unsigned char splitters[PRE_SPLITTERS]; /* enum splitter, 0 ends */
     unsigned flags;
 } pre_row;

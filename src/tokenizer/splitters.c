@@ -14,7 +14,7 @@ typedef struct matcher {
 } matcher;
 
 #define NO_LIMIT SIZE_MAX
-#define LM (G_L | G_M)
+#define LM       (G_L | G_M)
 
 /* ---- characters ---- */
 
@@ -241,8 +241,8 @@ static bool in_set(glyph g, size_t which)
     if (!g) return false;
     switch ((set)which) {
     case DSPUNCT:
-        return (c >= 0x21 && c <= 0x2F) || (c >= 0x3A && c <= 0x7E) || (c >= 0xFF01 && c <= 0xFF0F) || (c >= 0xFF1A && c <= 0xFF5E)
-               || (c >= 0x2018 && c <= 0x201F) || c == 0x3001 || c == 0x3002;
+        return (c >= 0x21 && c <= 0x2F) || (c >= 0x3A && c <= 0x7E) || (c >= 0xFF01 && c <= 0xFF0F) ||
+               (c >= 0xFF1A && c <= 0xFF5E) || (c >= 0x2018 && c <= 0x201F) || c == 0x3001 || c == 0x3002;
     case DSCASED: return IN_RANGES(g, cased_ranges);
     case FALPUNCT:
         if (c == '`') return true; /* fall through */
@@ -251,8 +251,8 @@ static bool in_set(glyph g, size_t which)
     case CJKHANGUL: return ((c >= 0x800 && c <= 0x9FA5) || (c >= 0xAC00 && c <= 0xD7FF)) && !(g & G_WS);
     case SEASIA: return c >= 0xE40 && IN_RANGES(g, seasia_ranges);
     case BLOOM:
-        return !(g & G_WS) && c != '(' && c != ')' && c != '|' && c != '.' && c != ',' && c != '!' && c != '?' && c != 0x2026
-               && c != 0x3002 && c != 0xFF0C && c != 0x3001 && c != 0x964 && c != 0x6D4 && c != 0x60C;
+        return !(g & G_WS) && c != '(' && c != ')' && c != '|' && c != '.' && c != ',' && c != '!' && c != '?' && c != 0x2026 &&
+               c != 0x3002 && c != 0xFF0C && c != 0x3001 && c != 0x964 && c != 0x6D4 && c != 0x60C;
     }
     return false;
 }
@@ -324,8 +324,9 @@ static int youtu_class(glyph g)
 {
     uint32_t c = glyph_cp(g);
     if ((c >= 0xAC00 && c <= 0xD7A3) || (c >= 0x3131 && c <= 0x318E)) return 1;
-    if (c == 0xFF01 || c == 0x2026 || c == 0x201C || c == 0x201D || c == 0x2018 || c == 0x2019 || c == 0x2014 || c == 0xFF1A
-        || c == 0xFF1B || c == 0xFF0C || (c >= 0x3001 && c <= 0x303F) || (c >= 0xFE30 && c <= 0xFE4F)) return 2;
+    if (c == 0xFF01 || c == 0x2026 || c == 0x201C || c == 0x201D || c == 0x2018 || c == 0x2019 || c == 0x2014 || c == 0xFF1A ||
+        c == 0xFF1B || c == 0xFF0C || (c >= 0x3001 && c <= 0x303F) || (c >= 0xFE30 && c <= 0xFE4F))
+        return 2;
     if (c >= 0x3105 && c <= 0x312F) return 3;
     return (c >= 0x4E00 && c <= 0x9FA5) || (c >= 0x3040 && c <= 0x30FF) ? 4 : 0;
 }
@@ -399,67 +400,7 @@ static size_t phrase(pre_level *v, const glyph *t, size_t p, const matcher *m)
 
 /* ---- splitters ---- */
 
-#define LIST(name, ...) static const matcher name[] = { __VA_ARGS__, { 0 } }
-
-LIST(n1, { numbers, 0, 1, false });
-LIST(n13, { numbers, 0, 3, false });
-LIST(nrun, { numbers, 0, NO_LIMIT, false });
-LIST(d3, { digits3, 0, 0, false });
-LIST(crlf, { one_line_end, 0, 0, false });
-LIST(nonws, { no_space, 0, 0, false });
-LIST(wsend, { final_space, 0, 0, false });
-LIST(lword, { class_run, G_L, 0, false });
-LIST(pword, { class_run, G_P, 0, false });
-LIST(dspunct, { set_run, G_WS, DSPUNCT, false });
-LIST(dscased, { set_run, G_WS, DSCASED, false });
-LIST(defpunct, { set_run, 0, DEFPUNCT, false });
-LIST(falpunct, { set_run, 0, FALPUNCT, false });
-LIST(cjkkana, { set_run, 0, CJKKANA, false });
-LIST(cjkhangul, { set_run, 0, CJKHANGUL, false });
-LIST(seasia, { set_run, 0, SEASIA, false });
-LIST(champunct, { one_mark, 0, 0, false });
-LIST(chamsent, { sentinel, 0, 0, false });
-LIST(chamimg, { image, 0, 0, false });
-LIST(chamws, { chameleon_space, 0, 0, false });
-LIST(youtucjk, { youtu_cjk, 0, 0, false });
-LIST(bloom_words, { bloom, 0, 0, false });
-LIST(gpt2, { contraction, 0, 0, false }, { gpt2_run, 0, 0, false }, { spaces, 0, 0, false });
-LIST(llama3, { contraction, 0, 0, true }, { word, G_L, 0, false }, { numbers, 0, 3, false }, { others, 0, NO_LIMIT, false },
-     { spaces, 0, 0, true });
-LIST(qwen2, { contraction, 0, 0, true }, { word, G_L, 0, false }, { numbers, 0, 1, false }, { others, 0, NO_LIMIT, false },
-     { spaces, 0, 0, true });
-LIST(qwen35, { contraction, 0, 0, true }, { word, LM, 0, false }, { numbers, 0, 1, false }, { others, G_M, NO_LIMIT, false },
-     { spaces, 0, 0, true });
-LIST(kimi, { han, 0, 0, false }, { kimi_word, 0, 0, false }, { numbers, 0, 3, false }, { others, 0, NO_LIMIT, false },
-     { spaces, 0, 0, true });
-LIST(ds3, { marked_word, 0, 0, false }, { deepseek_word, 0, 0, false }, { punctuation, 0, 0, true }, { spaces, 0, 0, true });
-LIST(spark, { marked_word, 0, 0, false }, { deepseek_word, 0, 0, false }, { punctuation, 0, 0, false },
-     { one_line_end, 0, 0, false }, { spaces, 0, 0, false });
-LIST(youtu, { word, LM, 0, true }, { numbers, 0, 1, false }, { others, 0, NO_LIMIT, true }, { spaces, 0, 0, true });
-LIST(aya, { word, LM, 0, true }, { numbers, 0, 3, false }, { others, 0, NO_LIMIT, true }, { spaces, 0, 0, true });
-LIST(tekken, { cased, G_L, 0, false }, { numbers, 0, 1, false }, { others, 0, NO_LIMIT, true }, { spaces, 0, 0, true });
-LIST(gpt4o, { cased, G_L, 0, true }, { numbers, 0, 3, false }, { others, 0, NO_LIMIT, true }, { spaces, 0, 0, true });
-LIST(granite97, { cased, LM, 0, true }, { numbers, 0, 3, false }, { others, 0, NO_LIMIT, true }, { spaces, 0, 0, true });
-LIST(jais2, { contraction, 0, 0, true }, { word, G_L, 0, false }, { numbers, 0, 3, false }, { others, 0, NO_LIMIT, false },
-     { space_blocks, 0, 0, false });
-LIST(minicpm5, { contraction, 0, 0, true }, { word, G_L, 0, false }, { numbers, 0, NO_LIMIT, false },
-     { others, 0, NO_LIMIT, false }, { spaces, 0, 0, true });
-LIST(seed, { contraction, 0, 0, true }, { word, G_L, 0, false }, { numbers, 0, 1, false }, { others, 0, 0, false },
-     { spaces, 0, 0, true });
-LIST(ufak, { word, G_L, 0, false }, { numbers, 0, 1, false }, { others, 0, NO_LIMIT, false }, { spaces, 0, 0, true });
-LIST(examoe, { contraction, 0, 0, true }, { phrase, 0, 0, false }, { numbers, 0, 1, false }, { others, 0, 1, true },
-     { spaces, 0, 0, true });
-
-static const matcher *const lists[] = {
-    [SPLIT_N1] = n1, [SPLIT_N13] = n13, [SPLIT_NRUN] = nrun, [SPLIT_D3] = d3, [SPLIT_CRLF] = crlf, [SPLIT_NONWS] = nonws,
-    [SPLIT_WSEND] = wsend, [SPLIT_LWORD] = lword, [SPLIT_PWORD] = pword, [SPLIT_DSPUNCT] = dspunct, [SPLIT_DSCASED] = dscased,
-    [SPLIT_DEFPUNCT] = defpunct, [SPLIT_FALPUNCT] = falpunct, [SPLIT_CJKKANA] = cjkkana, [SPLIT_CJKHANGUL] = cjkhangul,
-    [SPLIT_SEASIA] = seasia, [SPLIT_CHAMPUNCT] = champunct, [SPLIT_CHAMSENT] = chamsent, [SPLIT_CHAMIMG] = chamimg,
-    [SPLIT_CHAMWS] = chamws, [SPLIT_YOUTUCJK] = youtucjk, [SPLIT_BLOOM] = bloom_words, [SPLIT_GPT2] = gpt2, [SPLIT_LLAMA3] = llama3,
-    [SPLIT_QWEN2] = qwen2, [SPLIT_QWEN35] = qwen35, [SPLIT_KIMI] = kimi, [SPLIT_DS3] = ds3, [SPLIT_SPARK] = spark,
-    [SPLIT_YOUTU] = youtu, [SPLIT_AYA] = aya, [SPLIT_TEKKEN] = tekken, [SPLIT_GPT4O] = gpt4o, [SPLIT_GRANITE97] = granite97,
-    [SPLIT_JAIS2] = jais2, [SPLIT_MINICPM5] = minicpm5, [SPLIT_SEED] = seed, [SPLIT_UFAK] = ufak, [SPLIT_EXAMOE] = examoe,
-};
+#include "tokenizer/splitters.tab.h"
 
 static inline size_t match(const matcher *m, pre_level *v, const glyph *t, size_t p)
 {

@@ -9,8 +9,8 @@
 struct loam_detokenizer {
     const loam_tokenizer *t;
     bool special, from_start;
-    bool at_start;     /* nothing was taken yet, and a leading space is to be dropped */
-    char wait[4];      /* the beginning of a character */
+    bool at_start; /* nothing was taken yet, and a leading space is to be dropped */
+    char wait[4];  /* the beginning of a character */
     size_t n_wait;
     text_buffer piece; /* wait and the new piece */
     text_buffer out;
@@ -19,7 +19,8 @@ struct loam_detokenizer {
 loam_status loam_detokenizer_new(loam_detokenizer **out, const loam_tokenizer *t, unsigned flags, loam_error *err)
 {
     *out = NULL;
-    if (flags & ~(LOAM_DECODE_SPECIAL | LOAM_DECODE_FROM_START)) return fail(err, LOAM_E_ARG, "unknown decoding flags %#x", flags);
+    if (flags & ~(LOAM_DECODE_SPECIAL | LOAM_DECODE_FROM_START))
+        return fail(err, LOAM_E_ARG, "unknown decoding flags %#x", flags);
     loam_detokenizer *d = mem_zalloc(sizeof *d);
     /* finish() must not fail: it needs room for one U+FFFD */
     if (!d || !mem_grow(&d->out.data, &d->out.cap, 64, 1, 64)) {
@@ -68,8 +69,9 @@ loam_status loam_detokenizer_push(loam_detokenizer *d, loam_token id, const char
     if (st != LOAM_OK) return st;
     text_buffer *p = &d->piece;
     p->len = 0;
-    if (!buffer_add(p, d->wait, d->n_wait) || !piece_add(d->t, id, d->special, p)
-        || !mem_grow(&d->out.data, &d->out.cap, 3 * p->len + 3, 1, SIZE_MAX / 4)) return fail_nomem(err, "decoded text", p->len);
+    if (!buffer_add(p, d->wait, d->n_wait) || !piece_add(d->t, id, d->special, p) ||
+        !mem_grow(&d->out.data, &d->out.cap, 3 * p->len + 3, 1, SIZE_MAX / 4))
+        return fail_nomem(err, "decoded text", p->len);
     size_t at = d->at_start && p->len && p->data[0] == ' ';
     d->at_start = false;
     d->n_wait = d->out.len = 0;

@@ -17,7 +17,7 @@
 
 #include "base/vocab.h"
 
-#define TABLE_NONE UINT32_MAX
+#define TABLE_NONE     UINT32_MAX
 #define TABLE_VERBATIM 0x80000000u /* or-ed to a length: a second name space (text outside the byte alphabet) */
 
 typedef struct table_slot {
@@ -51,8 +51,8 @@ static inline uint64_t table_pack(const char *s, size_t n)
         return a | ((uint64_t)b >> (8 * (8 - n))) << 32;
     }
     if (n == 0) return 0;
-    return (uint64_t)(unsigned char)s[0] | (uint64_t)(unsigned char)s[n / 2] << (8 * (n / 2))
-           | (uint64_t)(unsigned char)s[n - 1] << (8 * (n - 1));
+    return (uint64_t)(unsigned char)s[0] | (uint64_t)(unsigned char)s[n / 2] << (8 * (n / 2)) |
+           (uint64_t)(unsigned char)s[n - 1] << (8 * (n - 1));
 }
 
 uint64_t table_long_hash(const table *t, const char *s, size_t n);
@@ -81,8 +81,8 @@ static inline table_slot *table_slot_of(const table *t, const text_view *keys, t
 {
     for (size_t i = table_home(t, k);; i = (i + 1) & (t->size - 1)) {
         table_slot *x = &t->slots[i];
-        if (x->id == TABLE_NONE
-            || (x->head == k.head && x->len == k.len && (n <= 8 || memcmp(keys[x->id].data, s, n) == 0))) return x;
+        if (x->id == TABLE_NONE || (x->head == k.head && x->len == k.len && (n <= 8 || memcmp(keys[x->id].data, s, n) == 0)))
+            return x;
     }
 }
 

@@ -20,7 +20,7 @@
 #include "tokenizer/trie.h"
 #include "tokenizer/unicode.h"
 
-#define SPACE_MARK "\xE2\x96\x81" /* U+2581, how vocabularies write a space */
+#define SPACE_MARK     "\xE2\x96\x81" /* U+2581, how vocabularies write a space */
 #define SPACE_MARK_LEN 3
 
 /* What becomes of BPE beside the plain algorithm. */
@@ -52,8 +52,8 @@ struct loam_tokenizer {
     table table;      /* text to symbol */
     text_view *keys;  /* [n_symbols] what the table compares with; `texts` itself except for BPE */
     size_t n_symbols, cap_symbols;
-    arena arena;      /* texts that are not borrowed */
-    uint64_t secret;  /* of the hash tables */
+    arena arena;     /* texts that are not borrowed */
+    uint64_t secret; /* of the hash tables */
 
     loam_token role[LOAM_TOKEN_ROLES];
     loam_token *suppress;
@@ -61,26 +61,26 @@ struct loam_tokenizer {
 
     /* Special tokens by rank: longest first, then by id. */
     uint32_t n_special;
-    loam_token *special_id;    /* [n_special] */
-    text_view *special_text;   /* [n_special] */
-    uint32_t *special_shorter; /* [n_special] rank of the longest special text that begins this one, TRIE_NONE without */
-    trie special_trie;         /* of ranks */
+    loam_token *special_id;     /* [n_special] */
+    text_view *special_text;    /* [n_special] */
+    uint32_t *special_shorter;  /* [n_special] rank of the longest special text that begins this one, TRIE_NONE without */
+    trie special_trie;          /* of ranks */
     bool special_first[2][256]; /* bytes that some special text begins with: [0] user-defined ones, [1] all */
 
     /* Merging (SPM, BPE). */
-    pair_table pairs;         /* BPE */
-    uint32_t char_symbol[256]; /* BPE: the symbol of a byte (byte alphabet) or of an ASCII character (raw) */
+    pair_table pairs;           /* BPE */
+    uint32_t char_symbol[256];  /* BPE: the symbol of a byte (byte alphabet) or of an ASCII character (raw) */
     loam_token byte_token[256]; /* the fall-back: of a byte; with the byte alphabet: of a byte of the encoded form */
     bool joins_space[256];      /* bytes that some token (merge) has directly before a SPACE_MARK */
 
-    trie matches;        /* UGM: matchable tokens; RWKV, PLAMO2: likewise, over `word_text`; WPM: all */
+    trie matches;         /* UGM: matchable tokens; RWKV, PLAMO2: likewise, over `word_text`; WPM: all */
     text_view *word_text; /* RWKV, PLAMO2: [n_tokens] decoded texts */
-    int64_t *word_cost;  /* PLAMO2: [n_tokens] */
-    trie user_prefixes;  /* UGM: user-defined texts */
-    charsmap charsmap;   /* UGM */
-    float unknown_score; /* UGM */
-    double exact_bytes;  /* UGM: length of a text up to which sums of scores are exact */
-    loam_token dna[3];   /* <dna> </dna> <oov> */
+    int64_t *word_cost;   /* PLAMO2: [n_tokens] */
+    trie user_prefixes;   /* UGM: user-defined texts */
+    charsmap charsmap;    /* UGM */
+    float unknown_score;  /* UGM */
+    double exact_bytes;   /* UGM: length of a text up to which sums of scores are exact */
+    loam_token dna[3];    /* <dna> </dna> <oov> */
 };
 
 /* One call of encode: its output and its scratch memory. */
@@ -116,9 +116,9 @@ uint32_t tok_lookup(const loam_tokenizer *t, const char *s, size_t n);
 /* As above, for tokens only: LOAM_TOKEN_NULL where there is none. */
 loam_token tok_find(const loam_tokenizer *t, const char *s, size_t n);
 
-void names_apply(loam_tokenizer *t, const vocab_view *v);       /* roles by name, end-of-generation set */
-void names_strip(loam_tokenizer *t, const vocab_view *v);       /* which tokens take white space beside them */
-loam_status special_build(loam_tokenizer *t, loam_error *err);  /* the list of special tokens */
+void names_apply(loam_tokenizer *t, const vocab_view *v);      /* roles by name, end-of-generation set */
+void names_strip(loam_tokenizer *t, const vocab_view *v);      /* which tokens take white space beside them */
+loam_status special_build(loam_tokenizer *t, loam_error *err); /* the list of special tokens */
 void spm_build(loam_tokenizer *t);
 loam_status bpe_build(loam_tokenizer *t, const vocab_view *v, loam_error *err);
 loam_status wordpiece_build(loam_tokenizer *t, loam_error *err);
@@ -134,7 +134,7 @@ void tok_fill_bytes(loam_tokenizer *t, byte_form form);
 
 /* ---- encoding: every function appends the ids of one raw fragment, n > 0 bytes ---- */
 
-loam_status encode_fragment(tok_run *r, const char *s, size_t n); /* by the kind of the tokenizer */
+loam_status encode_fragment(tok_run *r, const char *s, size_t n);            /* by the kind of the tokenizer */
 loam_status encode_special(tok_run *r, const char *s, size_t n, bool parse); /* a whole text */
 loam_status spm_encode(tok_run *r, const char *s, size_t n);
 loam_status bpe_encode(tok_run *r, const char *s, size_t n);
@@ -167,7 +167,7 @@ static inline loam_status run_push(tok_run *r, loam_token id)
 }
 loam_status run_text(tok_run *r, size_t bytes);   /* room in r->text; contents stay */
 loam_status run_glyphs(tok_run *r, size_t count); /* room in r->glyphs */
-loam_status run_work(tok_run *r, size_t bytes);   /* room in r->work; contents do not stay */
+loam_status run_work(tok_run *r, size_t count, size_t size); /* room in r->work; contents do not stay */
 
 /* ---- decoding ---- */
 

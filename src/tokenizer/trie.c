@@ -13,8 +13,9 @@
 /* Until it is reached, a node keeps its range in `value` (first) and `child` (end). */
 static bool add_node(trie *t, uint8_t label, uint32_t first, uint32_t end)
 {
-    if (!mem_grow(&t->nodes, &t->cap_nodes, t->n_nodes + 1, sizeof *t->nodes, UINT32_MAX - 1)
-        || !mem_grow(&t->labels, &t->cap_labels, t->n_nodes + 1, 1, UINT32_MAX - 1)) return false;
+    if (!mem_grow(&t->nodes, &t->cap_nodes, t->n_nodes + 1, sizeof *t->nodes, UINT32_MAX - 1) ||
+        !mem_grow(&t->labels, &t->cap_labels, t->n_nodes + 1, 1, UINT32_MAX - 1))
+        return false;
     t->labels[t->n_nodes] = label;
     t->nodes[t->n_nodes++] = (trie_node){ .value = first, .child = end };
     return true;
@@ -133,8 +134,7 @@ bool trie_next(trie_walk *w)
         if (x->value == TRIE_NONE) continue;
         const text_view *text = &w->t->texts[x->value];
         w->over = x->tail;
-        if (x->tail
-            && (text->len > w->n || memcmp(text->data + w->depth, w->s + w->depth, text->len - w->depth) != 0)) break;
+        if (x->tail && (text->len > w->n || memcmp(text->data + w->depth, w->s + w->depth, text->len - w->depth) != 0)) break;
         w->value = x->value;
         w->len = text->len;
         return true;
@@ -146,7 +146,8 @@ bool trie_next(trie_walk *w)
 uint32_t trie_longest(const trie *t, const char *s, size_t n, size_t *len)
 {
     trie_walk w = trie_at(t, s, n);
-    while (trie_next(&w)) { }
+    while (trie_next(&w)) {
+    }
     *len = w.len;
     return w.value;
 }

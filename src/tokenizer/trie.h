@@ -17,10 +17,10 @@
 #define TRIE_NONE UINT32_MAX
 
 typedef struct trie_node {
-    uint32_t value;      /* number of the text that ends here, TRIE_NONE without */
-    uint32_t child;      /* index of the first */
+    uint32_t value; /* number of the text that ends here, TRIE_NONE without */
+    uint32_t child; /* index of the first */
     uint16_t n_children;
-    bool tail;           /* value's text goes on behind this node, which then has no children */
+    bool tail; /* value's text goes on behind this node, which then has no children */
 } trie_node;
 
 typedef struct trie {
@@ -28,7 +28,7 @@ typedef struct trie {
     trie_node *nodes;       /* nodes[0] is the root */
     uint8_t *labels;        /* [node]: the byte that leads to it */
     size_t n_nodes, cap_nodes, cap_labels;
-    uint32_t first[256];    /* nodes below the root, TRIE_NONE without */
+    uint32_t first[256]; /* nodes below the root, TRIE_NONE without */
 } trie;
 
 /* Builds the trie of the texts with the numbers list[0..n), which is used as scratch. Of equal texts the first in the list
@@ -40,8 +40,8 @@ void trie_free(trie *t);
 typedef struct trie_walk {
     const trie *t;
     const char *s;
-    size_t n;       /* bytes at s */
-    size_t depth;   /* bytes walked */
+    size_t n;     /* bytes at s */
+    size_t depth; /* bytes walked */
     uint32_t node;
     bool over;
     uint32_t value; /* of the last match */

@@ -64,15 +64,35 @@ unsigned uni_class(uint32_t cp)
 {
     if (cp > UNI_MAX) return 1;
     switch (utf8proc_category((utf8proc_int32_t)cp)) {
-    case UTF8PROC_CATEGORY_LU: case UTF8PROC_CATEGORY_LL: case UTF8PROC_CATEGORY_LT: case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
     case UTF8PROC_CATEGORY_LO: return 4;
-    case UTF8PROC_CATEGORY_ND: case UTF8PROC_CATEGORY_NL: case UTF8PROC_CATEGORY_NO: return 2;
-    case UTF8PROC_CATEGORY_ZS: case UTF8PROC_CATEGORY_ZL: case UTF8PROC_CATEGORY_ZP: return 8;
-    case UTF8PROC_CATEGORY_MN: case UTF8PROC_CATEGORY_MC: case UTF8PROC_CATEGORY_ME: return 16;
-    case UTF8PROC_CATEGORY_PC: case UTF8PROC_CATEGORY_PD: case UTF8PROC_CATEGORY_PS: case UTF8PROC_CATEGORY_PE:
-    case UTF8PROC_CATEGORY_PI: case UTF8PROC_CATEGORY_PF: case UTF8PROC_CATEGORY_PO: return 32;
-    case UTF8PROC_CATEGORY_SM: case UTF8PROC_CATEGORY_SC: case UTF8PROC_CATEGORY_SK: case UTF8PROC_CATEGORY_SO: return 64;
-    case UTF8PROC_CATEGORY_CC: case UTF8PROC_CATEGORY_CF: case UTF8PROC_CATEGORY_CO: case UTF8PROC_CATEGORY_CS: return 128;
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_NO: return 2;
+    case UTF8PROC_CATEGORY_ZS:
+    case UTF8PROC_CATEGORY_ZL:
+    case UTF8PROC_CATEGORY_ZP: return 8;
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME: return 16;
+    case UTF8PROC_CATEGORY_PC:
+    case UTF8PROC_CATEGORY_PD:
+    case UTF8PROC_CATEGORY_PS:
+    case UTF8PROC_CATEGORY_PE:
+    case UTF8PROC_CATEGORY_PI:
+    case UTF8PROC_CATEGORY_PF:
+    case UTF8PROC_CATEGORY_PO: return 32;
+    case UTF8PROC_CATEGORY_SM:
+    case UTF8PROC_CATEGORY_SC:
+    case UTF8PROC_CATEGORY_SK:
+    case UTF8PROC_CATEGORY_SO: return 64;
+    case UTF8PROC_CATEGORY_CC:
+    case UTF8PROC_CATEGORY_CF:
+    case UTF8PROC_CATEGORY_CO:
+    case UTF8PROC_CATEGORY_CS: return 128;
     default: return class_15_1(cp);
     }
 }
@@ -81,8 +101,8 @@ bool uni_space(uint32_t cp)
 {
     if (cp < 0x80) return cp == 0x20 || (cp >= 0x09 && cp <= 0x0D);
     if (cp < 0x1680) return cp == 0x85 || cp == 0xA0;
-    return cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200A) || cp == 0x2028 || cp == 0x2029 || cp == 0x202F || cp == 0x205F
-           || cp == 0x3000;
+    return cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200A) || cp == 0x2028 || cp == 0x2029 || cp == 0x202F || cp == 0x205F ||
+           cp == 0x3000;
 }
 
 uint32_t uni_lower(uint32_t cp)
@@ -107,9 +127,10 @@ glyph uni_glyph(uint32_t cp)
 }
 
 /* Classes of ASCII, one character each, so that plain text asks no library. */
-static const char ascii_class[129] =
-    "CCCCCCCCCWWWWWCCCCCCCCCCCCCCCCCC" "ZPPPSPPPPPPSPPPP" "NNNNNNNNNNPPSSSP"
-    "PLLLLLLLLLLLLLLLLLLLLLLLLLLPPPSPSLLLLLLLLLLLLLLLLLLLLLLLLLLPSPSC";
+static const char ascii_class[129] = "CCCCCCCCCWWWWWCCCCCCCCCCCCCCCCCC"
+                                     "ZPPPSPPPPPPSPPPP"
+                                     "NNNNNNNNNNPPSSSP"
+                                     "PLLLLLLLLLLLLLLLLLLLLLLLLLLPPPSPSLLLLLLLLLLLLLLLLLLLLLLLLLLPSPSC";
 
 static glyph ascii_glyph(unsigned char c)
 {

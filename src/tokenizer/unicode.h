@@ -18,17 +18,17 @@ typedef uint32_t glyph;
 #define UNI_BAD 0xFFFDu /* what broken text decodes to */
 #define UNI_MAX 0x10FFFFu
 
-#define G_CP 0x1FFFFFu
+#define G_CP         0x1FFFFFu
 #define G_CLASS(bit) ((glyph)(bit) << 21)
-#define G_U G_CLASS(1)   /* unassigned */
-#define G_N G_CLASS(2)   /* number */
-#define G_L G_CLASS(4)   /* letter */
-#define G_Z G_CLASS(8)   /* separator; all of them are white space */
-#define G_M G_CLASS(16)  /* mark */
-#define G_P G_CLASS(32)  /* punctuation */
-#define G_S G_CLASS(64)  /* symbol */
-#define G_C G_CLASS(128) /* control, format, surrogate, private use */
-#define G_WS ((glyph)1 << 29)
+#define G_U          G_CLASS(1)   /* unassigned */
+#define G_N          G_CLASS(2)   /* number */
+#define G_L          G_CLASS(4)   /* letter */
+#define G_Z          G_CLASS(8)   /* separator; all of them are white space */
+#define G_M          G_CLASS(16)  /* mark */
+#define G_P          G_CLASS(32)  /* punctuation */
+#define G_S          G_CLASS(64)  /* symbol */
+#define G_C          G_CLASS(128) /* control, format, surrogate, private use */
+#define G_WS         ((glyph)1 << 29)
 
 static inline uint32_t glyph_cp(glyph g) { return g & G_CP; }
 static inline size_t glyph_bytes(glyph g) { return (size_t)(g >> 30) + 1; }

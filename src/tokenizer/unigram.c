@@ -66,8 +66,9 @@ loam_status unigram_build(loam_tokenizer *t, const vocab_view *v, loam_error *er
     const char *data = v->borrow ? v->charsmap.data : arena_copy(&t->arena, v->charsmap.data, v->charsmap.len);
     if (!data) return fail_nomem(err, "the normalization table", v->charsmap.len);
     if (!charsmap_open(&t->charsmap, data, v->charsmap.len))
-        return fail(err, LOAM_E_FORMAT, "%s: the normalization table (tokenizer.ggml.precompiled_charsmap, %zu bytes) is malformed",
-                    v->source, v->charsmap.len);
+        return fail(err, LOAM_E_FORMAT,
+                    "%s: the normalization table (tokenizer.ggml.precompiled_charsmap, %zu bytes) is malformed", v->source,
+                    v->charsmap.len);
     return LOAM_OK;
 }
 
@@ -110,8 +111,8 @@ static loam_status normalize(tok_run *r, const char *s, size_t n, size_t *len)
         text_view out = { s + i, 0 };
         used = trie_prefix(&t->user_prefixes, s + i, n - i);
         if (used) out.len = used;
-        else if ((used = charsmap_match(&t->charsmap, s + i, n - i, &out)) > 0) { /* out is the replacement */ }
-        else if (uni_decodable(s + i, n - i, &used)) out.len = used;
+        else if ((used = charsmap_match(&t->charsmap, s + i, n - i, &out)) > 0) { /* out is the replacement */
+        } else if (uni_decodable(s + i, n - i, &used)) out.len = used;
         else out = (text_view){ "\xEF\xBF\xBD", 3 };
         st = filter_add(&f, out.data, out.len);
     }
@@ -176,7 +177,7 @@ loam_status unigram_word(tok_run *r, const char *s, size_t n)
 {
     step small[65], *best = small;
     if (n >= sizeof small / sizeof *small) {
-        loam_status st = run_work(r, (n + 1) * sizeof *best);
+        loam_status st = run_work(r, n + 1, sizeof *best);
         if (st != LOAM_OK) return st;
         best = r->work;
     }

@@ -7,7 +7,7 @@
  *   ... |▁the|▁cat|▁and|▁the| ...      cache: "▁the" -> index of its first id in r->ids, number of ids */
 #include "tokenizer/tokenizer.h"
 
-#define CACHE_BYTES 32     /* of a word that is remembered */
+#define CACHE_BYTES    32  /* of a word that is remembered */
 #define CACHE_MIN_TEXT 256 /* bytes of a text that is worth a cache */
 #define CACHE_MIN_LOG2 6
 #define CACHE_MAX_LOG2 14
@@ -16,7 +16,7 @@ struct word_slot {
     uint64_t part[CACHE_BYTES / 8]; /* the word, padded with zeros */
     uint32_t first;                 /* index of its first id in the output */
     uint16_t count;
-    uint16_t len;                   /* 0: free */
+    uint16_t len; /* 0: free */
 };
 
 /* The slots of the cache: about one for eight bytes of text. Without memory there is no cache. */
@@ -81,8 +81,9 @@ size_t words_next(const loam_tokenizer *t, const char *s, size_t n)
 {
     for (size_t i = uni_step(s[0]); i < n;) {
         size_t step = uni_step(s[i]);
-        if (step == SPACE_MARK_LEN && n - i >= SPACE_MARK_LEN && !t->joins_space[(uint8_t)s[i - 1]]
-            && memcmp(s + i, SPACE_MARK, SPACE_MARK_LEN) == 0) return i;
+        if (step == SPACE_MARK_LEN && n - i >= SPACE_MARK_LEN && !t->joins_space[(uint8_t)s[i - 1]] &&
+            memcmp(s + i, SPACE_MARK, SPACE_MARK_LEN) == 0)
+            return i;
         i += step;
     }
     return n;

@@ -22,31 +22,13 @@
 #include <stdint.h>
 
 #include "kernels/act.h"
-#include "kernels/kernels.h"
+#include "kernels/ref/mul.h"
+#include "kernels/ref/mul_run.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
-enum {
-    PANELS = 6, CHUNK = 2048,          /* panels and values of k that are unpacked before they are multiplied */
-    SMALL = 4, SMALL_CHUNK = 2048,     /* up to SMALL columns: TILE_PANELS panels and less of k */
-    FEW = 8,                           /* up to this many columns are multiplied without panels */
-    TILE_PANELS = 3, TILE_COLUMNS = 4,  /* of one pass of the core */
-    COLUMNS = 32           /* columns that are multiplied with TILE_PANELS panels before the next ones */
-};
-
-/* Work of a "few" kernel: 16 rows, cols <= FEW. */
-typedef struct strip {
-    const uint8_t *w, *next;     /* next: where to prefetch, one strip ahead */
-    size_t stride;
-    const uint8_t *x;            /* group of the first piece */
-    size_t x_stride;
-    int64_t pieces;              /* of 256 (A256) or 32 (A32) values */
-    float *y;
-    size_t y_stride;
-    __mmask16 rows;              /* rows that exist */
-    bool resume;                 /* sums go on from y */
-} strip;
-typedef void (*few_fn)(const strip *s);
+/* FEW: up to this many columns are multiplied without panels. The core takes TILE_PANELS x TILE_COLUMNS. */
+enum { FEW = 8, TILE_PANELS = 3, TILE_COLUMNS = 4 };
 
 /* Panels: what one piece of 16 rows becomes. */
 typedef struct panel32 {
@@ -65,36 +47,9 @@ typedef struct panel256 {
     head256 head;
 } panel256;
 
-typedef void (*panel_fn)(const uint8_t *w, size_t stride, int64_t pieces, void *panel);
-
-/* Work of the core: up to TILE_PANELS panels, one behind the other, and TILE_COLUMNS columns. */
-typedef struct tile {
-    const void *panel;
-    const uint8_t *x;
-    size_t x_stride;
-    int64_t pieces;              /* of each panel */
-    float *y;
-    size_t y_stride;
-    __mmask16 last_rows;         /* rows of the last panel that exist */
-    bool resume;
-} tile;
-typedef void (*core_fn)(const tile *t);
-
-/* What a type is made of. */
-typedef struct vnni_type {
-    few_fn few[FEW];             /* by columns - 1; NULL: panels only */
-    panel_fn panel;
-    const core_fn (*core)[TILE_COLUMNS];   /* [TILE_PANELS] by panels - 1, columns - 1 */
-    int values, bytes;           /* of a block in memory */
-    bool super;
-} vnni_type;
-
-extern const core_fn core32_plain[TILE_PANELS][TILE_COLUMNS], core32_min[TILE_PANELS][TILE_COLUMNS],
-    core32_split[TILE_PANELS][TILE_COLUMNS], core256_wide_min[TILE_PANELS][TILE_COLUMNS],
-    core256_wide_offset[TILE_PANELS][TILE_COLUMNS], core256_narrow_min[TILE_PANELS][TILE_COLUMNS],
-    core256_narrow_offset[TILE_PANELS][TILE_COLUMNS];
-
-void vnni_mul(const mul_args *a, const vnni_type *t);
+#define CORES TILE_PANELS * TILE_COLUMNS
+extern const core_fn core32_plain[CORES], core32_min[CORES], core32_split[CORES];
+extern const core_fn core256_wide_min[CORES], core256_wide_offset[CORES], core256_narrow_min[CORES], core256_narrow_offset[CORES];
 
 INLINE __m512i broadcast(const void *p)
 {
@@ -107,6 +62,8 @@ INLINE __m512 halves_to_floats(__m512i low_words)
 {
     return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(low_words));
 }
+
+INLINE __mmask16 mask_of(int rows) { return (__mmask16)((1u << rows) - 1); }
 
 INLINE __m512 y_start(const float *y, __mmask16 rows, bool resume)
 {

@@ -6,7 +6,7 @@
 
 INLINE const uint8_t *column(const tile *t, int c) { return t->x + (size_t)c * t->x_stride; }
 INLINE float *y_at(const tile *t, int p, int c) { return t->y + (size_t)c * t->y_stride + 16 * p; }
-INLINE __mmask16 rows_of(const tile *t, int p, int panels) { return p + 1 < panels ? 0xFFFF : t->last_rows; }
+INLINE __mmask16 rows_of(const tile *t, int p, int panels) { return p + 1 < panels ? 0xFFFF : mask_of(t->last_rows); }
 
 #define EACH_PANEL _Pragma("GCC unroll 3") for (int p = 0; p < panels; p++)
 #define EACH_COLUMN _Pragma("GCC unroll 4") for (int c = 0; c < cols; c++)
@@ -125,10 +125,8 @@ INLINE void core256(const tile *t, bool narrow, bool offset, bool has_min, int p
     CORE_1(name, fn, panels, 3, __VA_ARGS__) CORE_1(name, fn, panels, 4, __VA_ARGS__)
 #define CORE(name, fn, ...) \
     CORE_4(name, fn, 1, __VA_ARGS__) CORE_4(name, fn, 2, __VA_ARGS__) CORE_4(name, fn, 3, __VA_ARGS__) \
-    const core_fn name[TILE_PANELS][TILE_COLUMNS] = { \
-        { name##_11, name##_12, name##_13, name##_14 }, \
-        { name##_21, name##_22, name##_23, name##_24 }, \
-        { name##_31, name##_32, name##_33, name##_34 } };
+    const core_fn name[TILE_PANELS * TILE_COLUMNS] = { name##_11, name##_12, name##_13, name##_14, name##_21, name##_22, \
+        name##_23, name##_24, name##_31, name##_32, name##_33, name##_34 };
 
 CORE(core32_plain, core32, false, false)
 CORE(core32_min, core32, true, false)

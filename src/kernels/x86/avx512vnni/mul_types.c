@@ -1,8 +1,12 @@
 /* mul_types.c - the types with fast integer products, their kernels and the entry into the table. */
 #include <string.h>
 
-#include "kernels/ref/mul.h"
 #include "kernels/x86/avx512vnni/mul_panel.h"
+
+static const mul_shape shape = { .rows = 16, .few = FEW, .panels = 6, .chunk = MUL_CHUNK, .columns = 32,
+    .tile_panels = TILE_PANELS, .tile_columns = TILE_COLUMNS, .panel32 = sizeof(panel32), .panel256 = sizeof(panel256) };
+_Static_assert(6 * (MUL_CHUNK / 256) * sizeof(panel256) + MUL_TAIL <= MUL_SCRATCH, "scratch");
+_Static_assert(6 * (MUL_CHUNK / 32) * sizeof(panel32) + MUL_TAIL <= MUL_SCRATCH, "scratch");
 
 /* NAME, suffix, core, bytes, then the traits in their order: shift, offset,
  * narrow, has_min, scale, high. */
@@ -15,8 +19,9 @@
     } \
     static void mul_##suffix(const mul_args *a) \
     { \
-        static const vnni_type t = { { FEW_NAMES(suffix) }, panel_##suffix, core_, 32, block, false }; \
-        vnni_mul(a, &t); \
+        static const few_fn few[FEW] = { FEW_NAMES(suffix) }; \
+        static const mul_type t = { &shape, few, panel_##suffix, core_, 32, block, false }; \
+        mul_run(a, &t); \
     }
 #define TYPE256(NAME, suffix, core_, block, ...) \
     static const traits traits_##suffix = { block, __VA_ARGS__ }; \
@@ -27,8 +32,9 @@
     } \
     static void mul_##suffix(const mul_args *a) \
     { \
-        static const vnni_type t = { { FEW_NAMES(suffix) }, panel_##suffix, core_, 256, block, true }; \
-        vnni_mul(a, &t); \
+        static const few_fn few[FEW] = { FEW_NAMES(suffix) }; \
+        static const mul_type t = { &shape, few, panel_##suffix, core_, 256, block, true }; \
+        mul_run(a, &t); \
     }
 
 #define q5_K_head q4_K_head
@@ -96,8 +102,8 @@ static void panel32_generic(const uint8_t *w, size_t s, int64_t pieces, panel32 
     } \
     static void mul_##NAME(const mul_args *a) \
     { \
-        static const vnni_type t = { { NULL }, panel_##NAME, core_, values, block, width == 256 }; \
-        vnni_mul(a, &t); \
+        static const mul_type t = { &shape, NULL, panel_##NAME, core_, values, block, width == 256 }; \
+        mul_run(a, &t); \
     }
 
 /* NAME, core, 32 or 256, values and bytes of a block */
