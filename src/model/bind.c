@@ -140,6 +140,8 @@ static void by_block(binder *b)
         if (!here) r->need = DROP;
     }
     if (l && l->ffn == FFN_NONE) b->rules[T_FFN_NORM].need = DROP;
+    if (b->il == 0 && a->recurrent.kind == RWKV7) /* the first block's values are what later ones mix in */
+        b->rules[T_TIME_MIX_V0].need = b->rules[T_TIME_MIX_V1].need = b->rules[T_TIME_MIX_V2].need = UNUSED;
     if (!l || !a->block_kinds) return;
     if (l->n_head && !l->n_head_kv) b->rules[T_ATTN_OUTPUT].shape = "D,D"; /* attention is this one matrix */
     if (!l->n_head) b->rules[T_ATTN_NORM].need = b->rules[T_ATTN_OUTPUT].need = DROP;

@@ -10,11 +10,11 @@ static state_params state_at(const builder *b, int64_t at) { return (state_param
 
 static value *heads_of(builder *b, value *x) { return g_view(b->g, x, 0, b->k, b->n_head); }
 
-/* A low-rank product: second . f(first . x). */
+/* A low-rank product: second . f(first . x). Adapters do not act on these. */
 static value *low_rank(builder *b, slot first, slot second, value *x, const gate_kind *f)
 {
-    value *m = build_linear(b, &b->t[first], x);
-    return build_linear(b, &b->t[second], f ? g_gate(b->g, *f, m, NULL) : m);
+    value *m = g_matmul(b->g, b->t[first].w, x);
+    return g_matmul(b->g, b->t[second].w, f ? g_gate(b->g, *f, m, NULL) : m);
 }
 
 /* Norm by head (where stored), gate (where there is one), output matrix. */
@@ -46,7 +46,7 @@ value *build_rwkv6(builder *b, value *h)
     bool plain = !t[T_TIME_MIX_FIRST].w; /* rwkv6qwen2 */
     int64_t d = sym(b, 'D');
     value *sx = g_token_shift(g, h, &shift), *in[5];
-    value *m = build_linear(b, &t[T_TIME_MIX_W1], g_add(g, h, g_mul(g, sx, g_weight(g, t[T_TIME_MIX_LERP_X].w))));
+    value *m = g_matmul(g, t[T_TIME_MIX_W1].w, g_add(g, h, g_mul(g, sx, g_weight(g, t[T_TIME_MIX_LERP_X].w))));
     m = g_matmul_heads(g, t[T_TIME_MIX_W2].w, g_view(g, g_gate(g, GATE_TANH, m, NULL), 0, sym(b, 'A'), 5));
     for (int i = 0; i < 5; i++) {
         const weight *mu = t[T_TIME_MIX_LERP_FUSED].w ? &fused[i] : t[lerps[i]].w;
