@@ -78,7 +78,7 @@ static memory_params memory_of(const loam_context_params *p, int64_t n_ctx_seq, 
     for (int i = 0; i < model_n_layer(model); i++) {
         layer_cache c = model_layer_cache(model, i);
         bool limited = !p->window_full && c.window == WINDOW_STANDARD;
-        layers[i] = (memory_layer){ c.present, c.n_kv_head, c.k_dim, c.v_dim, limited ? c.window_size : 0 };
+        layers[i] = (memory_layer){ c.present, c.n_kv_head, c.k_dim, c.v_dim, limited ? c.window_size : 0, c.r_row, c.s_row };
     }
     return (memory_params){ layers, model_n_layer(model), p->n_ctx, n_ctx_seq, (int)p->n_seq_max, (int)p->n_batch, p->type_k, p->type_v };
 }
