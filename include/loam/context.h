@@ -131,6 +131,61 @@ LOAM_API int32_t loam_memory_seq_pos_max(const loam_context *ctx, int32_t seq); 
 LOAM_API void loam_memory_clear(loam_context *ctx);
 LOAM_API bool loam_memory_can_shift(const loam_context *ctx);
 
+/* ---- the state of the sequences, in memory, in files, through a callback. Versioned, little-endian, with a checksum, bound
+ * to the model and to the types of the cache; a context of another size takes it where it fits. What is decoded after a
+ * restore has the same bits. seq -1: all sequences; else that one, which a state of one sequence also replaces, whatever
+ * its number was. Errors of loading: FORMAT (damaged, cut off, foreign), ARG (another model or cache, wrong kind), FULL (no
+ * room), UNSUPPORTED (a newer version); the context is then as it was. ---- */
+
+/* Receives the state in order; false stops. */
+typedef bool (*loam_write_fn)(void *user, const void *data, size_t n);
+typedef struct loam_writer {
+    loam_write_fn write;
+    void *user;
+} loam_writer;
+
+/* Token ids stored beside a state: the prompt that it is the state of. */
+typedef struct loam_state_tokens {
+    int32_t *ids;                  /* caller's array */
+    size_t cap;                    /* its room */
+    size_t n;                      /* out: ids stored */
+} loam_state_tokens;
+
+LOAM_API size_t loam_state_size(loam_context *ctx, int32_t seq);   /* bytes without tokens; 0: seq is out of range */
+LOAM_API loam_status loam_state_save(loam_context *ctx, int32_t seq, void *data, size_t size, size_t *written, loam_error *err);
+LOAM_API loam_status loam_state_load(loam_context *ctx, int32_t seq, const void *data, size_t size, loam_error *err);
+LOAM_API loam_status loam_state_write(loam_context *ctx, int32_t seq, const int32_t *tokens, size_t n_tokens,
+                                      const loam_writer *writer, loam_error *err);
+/* The file appears whole or not at all. tokens may be NULL. */
+LOAM_API loam_status loam_state_save_file(loam_context *ctx, int32_t seq, const char *path, const int32_t *tokens, size_t n_tokens,
+                                          loam_error *err);
+LOAM_API loam_status loam_state_load_file(loam_context *ctx, int32_t seq, const char *path, loam_state_tokens *tokens,
+                                          loam_error *err);
+
+/* ---- looking into a decode: an observer is shown every operation, in order ---- */
+
+typedef struct loam_node loam_node;
+struct loam_node {
+    const char *op;                /* operation ("MATMUL"); "WEIGHT", "INPUT", "VIEW" for sources */
+    const char *name;              /* of the weight or of the value; static or of the model */
+    int32_t layer;                 /* block, -1 outside */
+    int32_t id;                    /* the same for the same value within a decode */
+    loam_type type;
+    int64_t ne[4];                 /* extents: width, heads or experts, tokens; weights as in the file */
+    int64_t nb[4];                 /* strides in bytes */
+    const void *data;              /* valid during the call only; NULL when asking */
+    uint64_t ns;                   /* time of the operation on all threads; 0 when asking */
+    int32_t n_src;
+    const loam_node *const *src;   /* inputs, without their own inputs; an elementwise result may have taken the place of one */
+};
+
+/* First called with ask = true for each operation: true to be shown its result. Then with ask = false and the data; false
+ * stops the decode, which returns 2. It is called by the thread that called loam_decode while the others wait. */
+typedef bool (*loam_observe_fn)(void *user, const loam_node *node, bool ask);
+
+/* NULL takes it off. An observed decode meets after every operation: slower, with the same bits. */
+LOAM_API void loam_context_set_observer(loam_context *ctx, loam_observe_fn fn, void *user);
+
 /* ---- times, in nanoseconds since the last reset ---- */
 typedef struct loam_perf {
     uint64_t load_ns;              /* of the context: construction */

@@ -23,6 +23,9 @@ void os_file_close(os_file *f);
 bool os_file_lock(const os_file *f);                     /* mlock; false where refused */
 void os_file_prefetch(const os_file *f, uint64_t offset, uint64_t bytes); /* a hint only */
 
+/* True where both paths lead to the same existing file, by whatever links. */
+bool os_same_file(const char *a, const char *b);
+
 /* Atomic replacement: write into "PATH.tmp-PID", then os_replace renames it over PATH after a sync. */
 loam_status os_replace(const char *from, const char *to, loam_error *err);
 

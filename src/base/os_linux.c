@@ -87,6 +87,12 @@ void os_file_prefetch(const os_file *f, uint64_t offset, uint64_t bytes)
     madvise((void *)(uintptr_t)(f->data + from), (size_t)(offset - from + bytes), MADV_WILLNEED);
 }
 
+bool os_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 loam_status os_replace(const char *from, const char *to, loam_error *err)
 {
     int fd = open(from, O_RDONLY | O_CLOEXEC);

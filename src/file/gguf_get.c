@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "file/gguf_impl.h"
-#include "file/reader.h"
+#include "base/reader.h"
 
 uint32_t gguf_key_count(const gguf_file *f) { return f->n_keys; }
 const gguf_key *gguf_key_at(const gguf_file *f, uint32_t i) { return i < f->n_keys ? &f->keys[i] : NULL; }

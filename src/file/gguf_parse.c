@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "file/gguf_impl.h"
-#include "file/reader.h"
+#include "base/reader.h"
 #include "tensor/dtype.h"
 
 #define MIN_PAIR_BYTES  14u /* length, one byte of name, kind, one byte of value */

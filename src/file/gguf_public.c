@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "file/gguf_write.h"
-#include "file/reader.h"
+#include "base/reader.h"
 
 _Static_assert(LOAM_GGUF_F64 == (int)GGUF_F64 && LOAM_GGUF_ARRAY == (int)GGUF_ARRAY, "both enums number as the file does");
 

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "file/gguf_impl.h"
-#include "file/reader.h"
+#include "base/reader.h"
 
 #define TOKENS   "tokenizer.ggml.tokens"
 #define SCORES   "tokenizer.ggml.scores"

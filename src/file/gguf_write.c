@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "file/atomic.h"
+#include "base/atomic.h"
 #include "file/gguf_build.h"
-#include "file/reader.h"
+#include "base/reader.h"
 
 typedef struct part {
     size_t first, end; /* tensors [first, end) of the list */

@@ -10,6 +10,7 @@
 /* A block while it is encoded: `groups` sub-blocks of `size` values. */
 typedef struct k_block {
     int size, groups;
+    int half, max;          /* levels are -half..max - half, stored with half added */
     uint8_t levels[256];    /* offset levels, 0 and up */
     float a[16], b[16];     /* scale and minimum of each sub-block as searched */
     float weight[16];       /* sum of the weights of each sub-block */
@@ -65,6 +66,8 @@ static void search_block(const float *x, const float *c, const k_rule *rule, k_b
     lane_fit fit;
     k->size = rule->size;
     k->groups = 256 / rule->size;
+    k->half = rule->half;
+    k->max = rule->min ? rule->min->max : 2 * rule->half - 1;
     for (int first = 0; first < 256; first += span) {
         lanes_load(&in, x + first, rule->size, SEARCH_LANES);
         fill_weights(&in, rule->weights, c ? c + first : NULL, squares);
@@ -86,14 +89,15 @@ static void search_block(const float *x, const float *c, const k_rule *rule, k_b
     }
 }
 
-/* The final levels of sub-block g for scale d and minimum m as stored; where d is 0 those of the search stay. */
-static void requantize(k_block *k, int g, const float *x, float d, float m, int half, int max)
+/* The final levels of sub-block g of the block at x, for its scale d and minimum m as stored; where d is 0 those of the search
+ * stay. */
+static void requantize(k_block *k, int g, const float *x, float d, float m)
 {
     if (d == 0.0f) return;
     uint8_t *levels = k->levels + g * k->size;
     x += g * k->size;
     for (int i = 0; i < k->size; i++)
-        levels[i] = (uint8_t)(to_level(round_even((x[i] + m) / d), -half, max - half) + half);
+        levels[i] = (uint8_t)(to_level(round_even((x[i] + m) / d), -k->half, k->max - k->half) + k->half);
 }
 
 /* Bits lo..lo + 1 of the levels in the order of Q2_K and Q3_K. */
@@ -145,8 +149,7 @@ static void encode_min_block(const float *x, const float *c, const k_rule *rule,
     d[0] = quantize_scales(k, k->a, c != NULL, scale_max, codes[0]);
     d[1] = quantize_scales(k, k->b, c != NULL, scale_max, codes[1]);
     for (int g = 0; g < k->groups; g++)
-        requantize(k, g, x, f16_to_f32(d[0]) * (float)codes[0][g], f16_to_f32(d[1]) * (float)codes[1][g], 0,
-                   rule->min->max);
+        requantize(k, g, x, f16_to_f32(d[0]) * (float)codes[0][g], f16_to_f32(d[1]) * (float)codes[1][g]);
 }
 
 void encode_q2_k(const float *in, void *out, int64_t n, const float *weights)
@@ -247,7 +250,7 @@ void encode_q3_k(const float *in, void *out, int64_t n, const float *weights)
         uint16_t d = q3k_codes(&k, weights != NULL, codes);
         memset(b + 96, 0, 12);
         for (int g = 0; g < 16; g++) {
-            requantize(&k, g, in + i, f16_to_f32(d) * (float)(codes[g] - 32), 0.0f, 4, 7);
+            requantize(&k, g, in + i, f16_to_f32(d) * (float)(codes[g] - 32), 0.0f);
             b[96 + g % 8] |= (uint8_t)((codes[g] & 15) << 4 * (g / 8));
             b[104 + g % 4] |= (uint8_t)(codes[g] >> 4 << 2 * (g / 4));
         }
@@ -273,7 +276,7 @@ void encode_q6_k(const float *in, void *out, int64_t n, const float *weights)
         for (int g = 0; g < 16; g++) {
             int scale = to_level(round_even(inverse * k.a[g]), -128, 127);
             b[192 + g] = (uint8_t)scale;
-            requantize(&k, g, in + i, f16_to_f32(d) * (float)scale, 0.0f, 32, 63);
+            requantize(&k, g, in + i, f16_to_f32(d) * (float)scale, 0.0f);
         }
         for (int v = 0; v < 256; v++) {
             int h = v / 128, t = v % 128 / 32, l = v % 32;

@@ -155,8 +155,9 @@ static searched search_start(const float *row, int64_t n, const float *weights)
     return s;
 }
 
-/* Levels, scale and minimum of the block at value i; half: symmetric levels -half..half-1, 0: levels 0..max. */
-static void search_block(searched *s, int64_t i, int half, int max, levels32 *l, float *d, float *m)
+/* Levels of the block at value i: symmetric ones -half..half-1, or where half is 0 those of 0..max. Returns its lane in
+ * s->fit, where scale and minimum are. */
+static int search_block(searched *s, int64_t i, int half, int max, levels32 *l)
 {
     const int64_t span = 32 * SEARCH_LANES;
     if (s->first < 0 || i >= s->first + span) {
@@ -172,8 +173,7 @@ static void search_block(searched *s, int64_t i, int half, int max, levels32 *l,
     }
     int lane = (int)((i - s->first) / 32);
     for (int v = 0; v < 32; v++) l->q[v] = (uint8_t)to_level(s->fit.q[v][lane] + (float)half, 0, 31);
-    *d = s->fit.a[lane];
-    if (!half) *m = s->fit.b[lane];
+    return lane;
 }
 
 /* ---- encoders ---------------------------------------------------------------------------------------------------- */
@@ -181,19 +181,18 @@ static void search_block(searched *s, int64_t i, int half, int max, levels32 *l,
 /* Q4_0 and Q5_0: scale and levels of the block at value i. */
 static float block_signed(searched *s, int64_t i, int half, levels32 *l)
 {
-    float d;
     if (!s->weights) return levels_signed(s->row + i, half, l);
-    search_block(s, i, half, 0, l, &d, NULL);
-    return d;
+    int lane = search_block(s, i, half, 0, l);
+    return s->fit.a[lane];
 }
 
 /* Q4_1 and Q5_1. */
 static float block_min(searched *s, int64_t i, int max, levels32 *l, float *m)
 {
-    float d;
     if (!s->weights) return levels_min(s->row + i, max, l, m);
-    search_block(s, i, 0, max, l, &d, m);
-    return d;
+    int lane = search_block(s, i, 0, max, l);
+    *m = s->fit.b[lane];
+    return s->fit.a[lane];
 }
 
 void encode_q4_0(const float *in, void *out, int64_t n, const float *weights)

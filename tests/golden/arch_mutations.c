@@ -1,5 +1,5 @@
 /* arch_mutations.c - the mutation table: each trait of each recipe is switched off in turn, which must move the logits of
- * the model's file far from the expected ones. A trait whose mutation goes unnoticed is one that the expected logits do not check. */
+ * the model's file far from the expected ones. A trait whose mutation goes unnoticed is one that nothing checks. */
 #include <stdio.h>
 #include <string.h>
 

@@ -40,6 +40,7 @@ VEC void tile_step(tile_sums sums, const float *a, size_t a_stride, page_matrix 
     UNROLL(6) for (int q = 0; q < queries; q++) {
         if (!(who >> q & 1)) continue;
         nf f = n_set(a[(size_t)q * a_stride + i]);
+        if (vectors > 1) HOLD(f);
         UNROLL(4) for (int v = 0; v < vectors; v++) sums[q][v] = n_fma(f, row[v], sums[q][v]);
     }
 }

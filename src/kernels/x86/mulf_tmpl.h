@@ -50,6 +50,7 @@ VEC void tile_steps(tile_sums sums, const tile_args *t, loam_type type, int64_t 
                 UNROLL(4) for (int r = 0; r < rows; r++) _mm_prefetch((const char *)t->w + 4 * w_at + r * 64 + 1024, _MM_HINT_T0);
             UNROLL(6) for (int c = 0; c < cols; c++) {
                 nf x = n_load(column(t, c) + at);
+                if (rows > 1) HOLD(x);
                 UNROLL(4) for (int r = 0; r < rows; r++) sums[r][c][part] = n_fma(w[r], x, sums[r][c][part]);
             }
         }

@@ -14,6 +14,9 @@
 #define UNROLL(n) PRAGMA(GCC unroll n)
 #endif
 
+/* Keeps a loaded value in its register: the compiler would load it again for each use, and loads are the scarcer. */
+#define HOLD(v) __asm__("" : "+v"(v))
+
 /* The fold from 8 lanes on: 8 -> 4 -> 2 -> 1. */
 VEC float fold8(__m256 v)
 {

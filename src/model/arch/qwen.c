@@ -6,7 +6,8 @@
 const arch_spec archs_qwen[] = {
     {
         .name = "qwen", /* the stored feed_forward_length is twice the width */
-        .tensors = TENSORS(OWN_HEAD, NEEDS(ATTN_QKV, .shape = "D,3D", .bias = BIAS), NEEDS(FFN_GATE, .shape = "D,F/2"), NEEDS(FFN_UP, .shape = "D,F/2"), NEEDS(FFN_DOWN, .shape = "F/2,D")),
+        .tensors = TENSORS(OWN_HEAD, NEEDS(ATTN_QKV, .shape = "D,3D", .bias = BIAS), NEEDS(FFN_GATE, .shape = "D,F/2"),
+                           NEEDS(FFN_UP, .shape = "D,F/2"), NEEDS(FFN_DOWN, .shape = "F/2,D")),
         .qkv_bias = BIAS,
         .rope.kind = ROTARY_HALVES,
     },

@@ -2,16 +2,7 @@
 #ifndef LOAM_KERNELS_AVX512VNNI_MUL_FEW_H
 #define LOAM_KERNELS_AVX512VNNI_MUL_FEW_H
 
-#include "kernels/x86/avx512vnni/mul_levels.h"
-
-/* Constants of a type. */
-typedef struct traits {
-    int bytes;                   /* of a block in memory */
-    int shift;                   /* a byte is level + (128 >> shift) */
-    bool offset;                 /* else a byte is the level */
-    bool narrow;                 /* A256: sub-blocks of 16 values, not 32 */
-    bool has_min;
-} traits;
+#include "kernels/x86/avx512vnni/mul.h"
 
 INLINE __m512i start(const int32_t *init, const traits t)
 {
@@ -35,7 +26,7 @@ INLINE __m512i dot(__m512i first, const __m512i *q, const int8_t *v, int width, 
 
 INLINE void prefetch(const uint8_t *p, int bytes)
 {
-    if(0) for (int i = 0; i < bytes; i += 64) _mm_prefetch((const char *)p + i, _MM_HINT_T1);
+    for (int i = 0; i < bytes; i += 64) _mm_prefetch((const char *)p + i, _MM_HINT_T1);
 }
 
 /* ---- A32 --------------------------------------------------------------------------------------------------------- */
@@ -59,22 +50,6 @@ INLINE void few32_sink(void *sink, int block, const __m512i q[8])
     }
 }
 
-typedef void (*levels_fn)(const uint8_t *b, size_t s, sink_fn sink, void *to);
-
-/* The scales (2 bytes) or scales and minima (4 bytes) that stand first in each of n blocks of 16 rows, [block][row]. The
- * detour over memory leaves the vector ports to the products. */
-INLINE void gather_scales(const uint8_t *w, size_t s, int bytes, int n, bool pairs, void *out)
-{
-    for (int r = 0; r < 16; r++)
-        for (int i = 0; i < n; i++) {
-            const uint8_t *at = w + (size_t)r * s + (size_t)(i * bytes);
-            uint32_t v = 0;
-            __builtin_memcpy(&v, at, pairs ? 4 : 2);
-            __asm__("" : "+r"(v));
-            __builtin_memcpy((uint8_t *)out + (pairs ? 4 : 2) * (16 * i + r), &v, pairs ? 4 : 2);
-        }
-}
-
 INLINE void few32_run(const strip *s, const traits t, levels_fn levels, int n)
 {
     __m512 acc[FEW];
@@ -82,18 +57,15 @@ INLINE void few32_run(const strip *s, const traits t, levels_fn levels, int n)
     few32 f = { .x = s->x, .x_stride = s->x_stride, .t = t, .n = n };
     const uint8_t *w = s->w, *next = s->next;
     for (int64_t left = s->pieces; left > 0; left -= 8, f.x += sizeof(act_a32)) {
-        uint32_t scales[8 * 16];
+        _Alignas(64) heads32 heads;
         const int blocks = left < 8 ? (int)left : 8;
-        if (blocks == 8) gather_scales(w, s->stride, t.bytes, 8, t.has_min, scales);
-        else gather_scales(w, s->stride, t.bytes, blocks, t.has_min, scales);
+        if (blocks == 8) gather_heads(w, s->stride, t, 8, &heads);
+        else gather_heads(w, s->stride, t, blocks, &heads);
         for (int i = 0; i < blocks; i++, w += t.bytes, next += 16 * t.bytes) {
             prefetch(next, 16 * t.bytes);
             f.block = i;
-            levels(w, s->stride, few32_sink, &f);
-            const __m512i dm = _mm512_loadu_si512(scales + 16 * i);
-            const __m512 d = t.has_min ? halves_to_floats(dm)
-                                       : _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)((const uint16_t *)scales + 16 * i)));
-            const __m512 m = t.has_min ? halves_to_floats(_mm512_srli_epi32(dm, 16)) : d;
+            levels(w, s->stride, heads.high[i], few32_sink, &f);
+            const __m512 d = scale32(&heads, i, t), m = t.has_min ? min32(&heads, i) : d;
 #pragma GCC unroll 8
             for (int c = 0; c < n; c++) {
                 const act_a32 *x = (const act_a32 *)(f.x + (size_t)c * f.x_stride);
@@ -102,7 +74,7 @@ INLINE void few32_run(const strip *s, const traits t, levels_fn levels, int n)
             }
         }
     }
-    for (int c = 0; c < n; c++) _mm512_mask_storeu_ps(s->y + (size_t)c * s->y_stride, s->rows, acc[c]);
+    for (int c = 0; c < n; c++) y_store(s->y + (size_t)c * s->y_stride, s->rows, acc[c]);
 }
 
 /* ---- A256 -------------------------------------------------------------------------------------------------------- */
@@ -146,8 +118,6 @@ INLINE __m512i minima(const head256 *h, const act_a256 *x, const traits t)
     return sum;
 }
 
-typedef void (*head_fn)(const uint8_t *b, size_t s, head256 *h);
-
 INLINE void few256_run(const strip *s, const traits t, head_fn head, levels_fn levels, int n)
 {
     __m512 acc[FEW];
@@ -159,7 +129,7 @@ INLINE void few256_run(const strip *s, const traits t, head_fn head, levels_fn l
         prefetch(next, 16 * t.bytes);
         head(w, s->stride, &h);
         for (int c = 0; c < n; c++) f.sum[c] = _mm512_setzero_ps();
-        levels(w, s->stride, few256_sink, &f);
+        levels(w, s->stride, NULL, few256_sink, &f);
 #pragma GCC unroll 8
         for (int c = 0; c < n; c++) {
             const act_a256 *x = (const act_a256 *)(f.x + (size_t)c * f.x_stride);
@@ -169,7 +139,7 @@ INLINE void few256_run(const strip *s, const traits t, head_fn head, levels_fn l
             acc[c] = _mm512_fnmadd_ps(_mm512_mul_ps(_mm512_load_ps(h.dmin), dx), _mm512_cvtepi32_ps(minima(&h, x, t)), acc[c]);
         }
     }
-    for (int c = 0; c < n; c++) _mm512_mask_storeu_ps(s->y + (size_t)c * s->y_stride, s->rows, acc[c]);
+    for (int c = 0; c < n; c++) y_store(s->y + (size_t)c * s->y_stride, s->rows, acc[c]);
 }
 
 #define FEW_COLUMNS(suffix, n, run, ...) static void few##n##_##suffix(const strip *s) { run(s, __VA_ARGS__, n); }

@@ -25,20 +25,14 @@ INLINE __m512 unit(const traits t) { return _mm512_set1_ps(1.0f / (float)(1 << t
 INLINE void panel32_run(const uint8_t *w, size_t s, int64_t pieces, panel32 *out, const traits t, levels_fn levels)
 {
     for (; pieces > 0; pieces -= 8) {
-        uint32_t scales[8 * 16];
+        _Alignas(64) heads32 heads;
         const int blocks = pieces < 8 ? (int)pieces : 8;
-        gather_scales(w, s, t.bytes, blocks, t.has_min, scales);
+        gather_heads(w, s, t, blocks, &heads);
         for (int i = 0; i < blocks; i++, w += t.bytes, out++) {
             store_sink to = { out->q, t.shift };
-            levels(w, s, store_levels, &to);
-            const __m512i dm = _mm512_loadu_si512(scales + 16 * i);
-            if (t.has_min) {
-                _mm512_store_ps(out->d, halves_to_floats(dm));
-                _mm512_store_ps(out->m, halves_to_floats(_mm512_srli_epi32(dm, 16)));
-            } else {
-                const __m512 d = _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)((const uint16_t *)scales + 16 * i)));
-                _mm512_store_ps(out->d, _mm512_mul_ps(d, unit(t)));
-            }
+            levels(w, s, heads.high[i], store_levels, &to);
+            _mm512_store_ps(out->d, _mm512_mul_ps(scale32(&heads, i, t), unit(t)));
+            if (t.has_min) _mm512_store_ps(out->m, min32(&heads, i));
         }
     }
 }
@@ -50,7 +44,7 @@ INLINE void panel256_run(const uint8_t *w, size_t s, int64_t pieces, panel256 *o
         store_sink to = { out->q, t.shift };
         head(w, s, &out->head);
         if (t.shift) _mm512_store_ps(out->head.d, _mm512_mul_ps(_mm512_load_ps(out->head.d), unit(t)));
-        levels(w, s, store_levels, &to);
+        levels(w, s, NULL, store_levels, &to);
     }
 }
 

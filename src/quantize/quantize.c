@@ -1,0 +1,306 @@
+/* quantize.c - see loam/quantize.h.
+ *
+ *     file in ── plan: a type for each tensor ── for each tensor, for each piece of some rows:
+ *                    threads: rows ── decode ── check ── encode ── piece of the output ── writer ── file out
+ *
+ * A tensor that keeps its type is copied byte for byte. Pieces hold whole rows and some megabytes. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/os.h"
+#include "base/pool.h"
+#include "file/gguf.h"
+#include "file/gguf_write.h"
+#include "loam/quantize.h"
+#include "quant/mix.h"
+#include "quant/quant.h"
+
+#define PIECE_VALUES (4 << 20) /* values of a piece: 16 MB of floats */
+#define COPY_BYTES   (8u << 20)
+
+typedef struct work {
+    const loam_quantize_params *p;
+    gguf_file *in;
+    gguf_builder *builder;
+    gguf_writer *writer;
+    pool *threads;
+    mix_tensor *tensors;
+    mix_choice *choices;
+    size_t n;
+    loam_quantize_result result;
+    loam_quantize_step step;
+} work;
+
+loam_quantize_params loam_quantize_defaults(void)
+{
+    return (
+        loam_quantize_params){ .struct_size = sizeof(loam_quantize_params), .type = "q8_0", .output_type = -1, .token_type = -1 };
+}
+
+/* ---- the plan ---- */
+
+/* "llama" + "block_count" -> the integer at llama.block_count, of block 0 where it is a list; `fallback` where it is absent or
+ * odd. */
+static int64_t fact(const gguf_file *f, text_view arch, const char *name, int64_t fallback)
+{
+    char key[256];
+    uint32_t value = 0;
+    snprintf(key, sizeof key, "%.*s.%s", arch.len > 100 ? 100 : (int)arch.len, arch.data, name);
+    if (!gguf_key_find(f, key) || gguf_get_per_block(f, key, GGUF_REQUIRED, &value, 1, NULL) != LOAM_OK) return fallback;
+    return value;
+}
+
+static loam_status make_plan(work *w, loam_error *err)
+{
+    const loam_quantize_params *p = w->p;
+    mix_options o = { .pure = p->pure,
+                      .leave_output = p->leave_output,
+                      .dry_run = p->dry_run,
+                      .output_type = p->output_type,
+                      .token_type = p->token_type,
+                      .n_overrides = p->n_overrides };
+    text_view arch = { "", 0 };
+    char name[101];
+    loam_status status = mix_find(p->type, &o.mix, err);
+    if (status == LOAM_OK) status = gguf_get_text(w->in, "general.architecture", GGUF_OPTIONAL, &arch, err);
+    if (status != LOAM_OK) return status;
+    snprintf(name, sizeof name, "%.*s", (int)(arch.len > 100 ? 100 : arch.len), arch.data);
+    mix_model model = { .arch = name,
+                        .n_layer = fact(w->in, arch, "block_count", 0),
+                        .n_head = fact(w->in, arch, "attention.head_count", 0),
+                        .n_expert = fact(w->in, arch, "expert_count", 0) };
+    model.n_head_kv = fact(w->in, arch, "attention.head_count_kv", model.n_head);
+
+    mix_override *overrides = mem_alloc_array(p->n_overrides, sizeof *overrides);
+    w->n = gguf_tensor_count(w->in);
+    w->tensors = mem_zalloc_array(w->n, sizeof *w->tensors);
+    w->choices = mem_zalloc_array(w->n, sizeof *w->choices);
+    if (!overrides || !w->tensors || !w->choices) {
+        mem_free(overrides);
+        return fail_nomem(err, "the list of tensors", w->n * sizeof *w->tensors);
+    }
+    for (size_t i = 0; i < p->n_overrides; i++) overrides[i] = (mix_override){ p->overrides[i].pattern, p->overrides[i].type };
+    o.overrides = overrides;
+    for (size_t i = 0; i < w->n; i++) {
+        const gguf_tensor *t = gguf_tensor_at(w->in, (uint32_t)i);
+        w->tensors[i] = (mix_tensor){ .name = t->name, .ne = { t->ne[0], t->ne[1], t->ne[2], t->ne[3] }, .type = t->type };
+    }
+    status = mix_plan(&o, &model, w->tensors, w->n, w->choices, err);
+    mem_free(overrides);
+    return status;
+}
+
+static bool is_float(int type) { return type == LOAM_F32 || type == LOAM_F16 || type == LOAM_BF16 || type == LOAM_F64; }
+
+/* What the plan asks for can be done; sums up sizes. */
+static loam_status check_plan(work *w, loam_error *err)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        const mix_choice *c = &w->choices[i];
+        const gguf_tensor *t = gguf_tensor_at(w->in, (uint32_t)c->tensor);
+        loam_rows shape = { c->type, 1, t->ne[0] };
+        uint64_t row = 0, values = (uint64_t)gguf_values(t), bytes = t->bytes;
+        w->result.values += values;
+        w->result.bytes_before += t->bytes;
+        if (c->type != (int)t->type) {
+            if (!quant_table[t->type].decode)
+                return fail(err, LOAM_E_UNSUPPORTED, "tensor %s: %s cannot be converted", t->name, loam_type_name(t->type));
+            if (!is_float(t->type) && !w->p->allow_requantize)
+                return fail(err, LOAM_E_UNSUPPORTED,
+                            "tensor %s is %s already; quantizing it again loses more than quantizing the original, and "
+                            "has to be allowed (--allow-requantize)",
+                            t->name, loam_type_name(t->type));
+            loam_status status = loam_quant_bytes(&shape, &row, err);
+            if (status == LOAM_OK && t->ne[0] > 0) mul_ok(row, values / (uint64_t)t->ne[0], &bytes);
+            if (status == LOAM_OK && !w->p->dry_run) status = quant_prepare((loam_type)c->type, err);
+            if (status != LOAM_OK) return fail_prefix(err, status, "tensor %s", t->name);
+            w->result.n_converted++;
+        }
+        w->result.n_fell_back += c->fell_back;
+        w->result.bytes_after += bytes;
+    }
+    w->result.n_tensors = (uint32_t)w->n;
+    return LOAM_OK;
+}
+
+static loam_status start_output(work *w, const char *out, loam_error *err)
+{
+    const mix_info *mix = NULL;
+    loam_status status = mix_find(w->p->type, &mix, err);
+    if (status == LOAM_OK) status = gguf_builder_create(&w->builder, w->in, GGUF_TAKE_KEYS, err);
+    if (status != LOAM_OK) return status;
+    gguf_set_u32(w->builder, "general.quantization_version", MIX_QUANTIZATION_VERSION);
+    if (mix->file_type >= 0) gguf_set_u32(w->builder, "general.file_type", (uint32_t)mix->file_type);
+    for (size_t i = 0; i < w->n; i++) {
+        const gguf_tensor *t = gguf_tensor_at(w->in, (uint32_t)w->choices[i].tensor);
+        gguf_put_tensor(w->builder, t->name, (loam_type)w->choices[i].type, t->ne, NULL);
+    }
+    return gguf_writer_open(&w->writer, w->builder, out, NULL, err);
+}
+
+/* ---- the work ---- */
+
+/* Some rows of a tensor, shared by the threads. */
+typedef struct piece {
+    const gguf_tensor *t;
+    int to;
+    int64_t row, rows;         /* first, and number */
+    uint64_t from_row, to_row; /* bytes of a row */
+    float *floats;             /* [rows * ne0] */
+    uint8_t *out;              /* [rows * to_row] */
+    loam_error *errors;        /* [threads] */
+} piece;
+
+static loam_status convert_rows(const piece *p, int64_t first, int64_t rows, loam_error *err)
+{
+    int64_t n = p->t->ne[0];
+    float *x = p->floats + first * n;
+    loam_rows from = { p->t->type, rows, n }, to = { p->to, rows, n };
+    const uint8_t *in = (const uint8_t *)p->t->data + (uint64_t)(p->row + first) * p->from_row;
+    loam_status status = quant_decode_rows(&from, in, x, err);
+    if (status != LOAM_OK) return status;
+    for (int64_t i = 0; i < rows * n; i++)
+        if (!isfinite(x[i]))
+            return fail(err, LOAM_E_NUMERIC, "row %lld, column %lld is %s", (long long)(p->row + first + i / n),
+                        (long long)(i % n), isnan(x[i]) ? "NaN" : "infinite");
+    status = quant_encode_rows(&to, x, NULL, p->out + (uint64_t)first * p->to_row, err);
+    return status == LOAM_OK ? status : fail_prefix(err, status, "rows from %lld on", (long long)(p->row + first));
+}
+
+static void convert_share(void *arg, int ith, int nth)
+{
+    piece *p = arg;
+    int64_t first = p->rows * ith / nth, end = p->rows * (ith + 1) / nth;
+    p->errors[ith].code = LOAM_OK;
+    if (end > first) p->errors[ith].code = convert_rows(p, first, end - first, &p->errors[ith]);
+}
+
+static loam_status tell(work *w, loam_error *err)
+{
+    if (!w->p->progress || w->p->progress(w->p->progress_user, &w->step)) return LOAM_OK;
+    return fail(err, LOAM_E_ABORTED, "stopped at tensor %s", w->step.name);
+}
+
+static loam_status convert_piece(work *w, piece *p, loam_error *err)
+{
+    int n = pool_threads(w->threads);
+    loam_status status = pool_run(w->threads, convert_share, p);
+    for (int i = 0; i < n && status == LOAM_OK; i++) {
+        status = p->errors[i].code;
+        if (status != LOAM_OK && err) *err = p->errors[i];
+    }
+    if (status != LOAM_OK) return fail_prefix(err, status, "tensor %s", p->t->name);
+    return gguf_writer_put(w->writer, p->out, (uint64_t)p->rows * p->to_row, err);
+}
+
+static loam_status convert_tensor(work *w, const gguf_tensor *t, int to, loam_error *err)
+{
+    int64_t n = t->ne[0], rows = n ? gguf_values(t) / n : 0, most = n && PIECE_VALUES / n > 1 ? PIECE_VALUES / n : 1;
+    if (rows == 0) return LOAM_OK;
+    if (most > rows) most = rows;
+    piece p = { .t = t, .to = to };
+    loam_rows from_shape = { t->type, 1, n }, to_shape = { to, 1, n };
+    loam_status status = loam_quant_bytes(&from_shape, &p.from_row, err);
+    if (status == LOAM_OK) status = loam_quant_bytes(&to_shape, &p.to_row, err);
+    if (status != LOAM_OK) return fail_prefix(err, status, "tensor %s", t->name);
+    p.floats = mem_alloc_array((size_t)(most * n), sizeof *p.floats);
+    p.out = mem_alloc_array((size_t)most, p.to_row);
+    p.errors = mem_alloc_array((size_t)pool_threads(w->threads), sizeof *p.errors);
+    if (!p.floats || !p.out || !p.errors) status = fail_nomem(err, "rows to convert", (uint64_t)(most * n) * sizeof(float));
+    for (; p.row < rows && status == LOAM_OK; p.row += p.rows) {
+        p.rows = rows - p.row < most ? rows - p.row : most;
+        status = convert_piece(w, &p, err);
+        w->step.done += (uint64_t)p.rows * p.from_row;
+        if (status == LOAM_OK && p.row + p.rows < rows) status = tell(w, err);
+    }
+    mem_free(p.floats);
+    mem_free(p.out);
+    mem_free(p.errors);
+    return status;
+}
+
+static loam_status copy_tensor(work *w, const gguf_tensor *t, loam_error *err)
+{
+    loam_status status = LOAM_OK;
+    for (uint64_t at = 0; at < t->bytes && status == LOAM_OK; at += COPY_BYTES) {
+        uint64_t n = t->bytes - at < COPY_BYTES ? t->bytes - at : COPY_BYTES;
+        status = gguf_writer_put(w->writer, (const uint8_t *)t->data + at, n, err);
+        w->step.done += n;
+        if (status == LOAM_OK && at + n < t->bytes) status = tell(w, err);
+    }
+    return status;
+}
+
+static loam_status all_tensors(work *w, loam_error *err)
+{
+    loam_status status = LOAM_OK;
+    w->step.total = w->result.bytes_before;
+    for (size_t i = 0; i < w->n && status == LOAM_OK; i++) {
+        const mix_choice *c = &w->choices[i];
+        const gguf_tensor *t = gguf_tensor_at(w->in, (uint32_t)c->tensor);
+        loam_rows shape = { c->type, 1, t->ne[0] };
+        uint64_t row = 0, done = w->step.done;
+        w->step = (loam_quantize_step){ .name = t->name,
+                                        .ne = t->ne,
+                                        .from = t->type,
+                                        .to = c->type,
+                                        .fell_back = c->fell_back,
+                                        .bytes_before = t->bytes,
+                                        .bytes_after = t->bytes,
+                                        .done = done,
+                                        .total = w->result.bytes_before };
+        if (c->type != (int)t->type && t->ne[0] > 0 && loam_quant_bytes(&shape, &row, NULL) == LOAM_OK)
+            w->step.bytes_after = row * (uint64_t)(gguf_values(t) / t->ne[0]);
+        status = tell(w, err);
+        if (status != LOAM_OK || w->p->dry_run) continue;
+        if (i + 1 < w->n) gguf_prefetch(w->in, gguf_tensor_at(w->in, (uint32_t)w->choices[i + 1].tensor));
+        status = c->type == (int)t->type ? copy_tensor(w, t, err) : convert_tensor(w, t, c->type, err);
+    }
+    return status;
+}
+
+static loam_status check_call(const char *in, const char *out, const loam_quantize_params *p, loam_error *err)
+{
+    if (!in || !out) return fail(err, LOAM_E_ARG, "both files have to be named");
+    if (p->n_threads < 0 || p->n_threads > LIMIT_THREADS)
+        return fail(err, LOAM_E_ARG, "n_threads %d: must be 0 to %d", p->n_threads, LIMIT_THREADS);
+    if (p->n_overrides && !p->overrides) return fail(err, LOAM_E_ARG, "overrides: %zu are announced, none given", p->n_overrides);
+    return LOAM_OK;
+}
+
+loam_status loam_quantize_file(const char *in, const char *out, const loam_quantize_params *params, loam_quantize_result *result,
+                               loam_error *err)
+{
+    loam_quantize_params p = loam_quantize_defaults();
+    if (params) {
+        if (params->struct_size < sizeof(size_t) || params->struct_size > sizeof p)
+            return fail(err, LOAM_E_ARG, "parameters: struct_size %zu; start from loam_quantize_defaults()", params->struct_size);
+        memcpy(&p, params, params->struct_size);
+    }
+    loam_status status = check_call(in, out, &p, err);
+    if (status != LOAM_OK) return status;
+    work w = { .p = &p };
+    status = gguf_open(&w.in, in, 0, err);
+    for (uint32_t i = 0; status == LOAM_OK && !p.dry_run && i < gguf_part_count(w.in); i++)
+        if (os_same_file(gguf_part_path(w.in, i), out))
+            status = fail(err, LOAM_E_ARG, "%s is the file that is read; name another one to write", out);
+    if (status == LOAM_OK) status = make_plan(&w, err);
+    if (status == LOAM_OK) status = check_plan(&w, err);
+    if (status == LOAM_OK && !p.dry_run) status = pool_new(&w.threads, p.n_threads ? p.n_threads : os_cpu_count(), err);
+    if (status == LOAM_OK && !p.dry_run) status = start_output(&w, out, err);
+    if (status == LOAM_OK) status = all_tensors(&w, err);
+    if (status == LOAM_OK && w.writer) {
+        status = gguf_writer_close(w.writer, err);
+        w.writer = NULL;
+    }
+    gguf_writer_cancel(w.writer);
+    gguf_builder_free(w.builder);
+    gguf_close(w.in);
+    pool_free(w.threads);
+    mem_free(w.tensors);
+    mem_free(w.choices);
+    if (status == LOAM_OK && result) *result = w.result;
+    return status;
+}
