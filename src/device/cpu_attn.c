@@ -197,9 +197,10 @@ static void add_sink(tile *t, const attention_params *p, const kernels *k, int i
     k->attn_merge(&t->M[i], &t->S[i], t->O + (size_t)i * (size_t)p->v_dim, sink, 1.0f, t->o, p->v_dim);
 }
 
-static void finish_query(tile *t, const attention_params *p, const worker *w, const value *out, int64_t token, int i, int head)
+static void finish_query(const tile *t, const worker *w, const value *v, int64_t token, int i, int head)
 {
-    float *y = row_at(out, w, token, (int64_t)head * p->v_dim);
+    const attention_params *p = &v->p.attn;
+    float *y = row_at(v, w, token, (int64_t)head * p->v_dim);
     w->run->k->scale(y, t->O + (size_t)i * (size_t)p->v_dim, t->S[i] > 0.0f ? 1.0f / t->S[i] : 0.0f, p->v_dim);
 }
 
@@ -224,7 +225,7 @@ static void run_item(const step *s, worker *w, tile *t, const kv_run *run, int64
     for (int q = 0; q < t->n_q; q++) {
         int h = head * t->heads + q % t->heads;
         if (sinks) add_sink(t, p, k, q, sinks[h]);
-        finish_query(t, p, w, v, first + q / t->heads, q, h);
+        finish_query(t, w, v, first + q / t->heads, q, h);
     }
 }
 
@@ -264,7 +265,7 @@ static void run_split(const step *s, worker *w, tile *t, const kv_run *run)
             if (from[0] != -INFINITY) k->attn_merge(&t->M[0], &t->S[0], t->O, from[0], from[1], from + 2, p->v_dim);
         }
         if (sinks) add_sink(t, p, k, 0, sinks[h]);
-        finish_query(t, p, w, v, run->first, 0, h);
+        finish_query(t, w, v, run->first, 0, h);
     }
 }
 
