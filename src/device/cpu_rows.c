@@ -119,6 +119,12 @@ static void gate_xielu(float *y, const float *x, const float p[4], int64_t n)
     }
 }
 
+/* Rare: heads of classifiers. */
+static void gate_tanh(float *y, const float *x, const float *up, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = up ? math_tanh(x[i]) * up[i] : math_tanh(x[i]);
+}
+
 static gate_fn gate_of(const kernels *k, gate_kind kind)
 {
     switch (kind) {
@@ -129,6 +135,7 @@ static gate_fn gate_of(const kernels *k, gate_kind kind)
     case GATE_RELU: return k->relu;
     case GATE_RELU2: return k->relu2;
     case GATE_SIGMOID: return k->sigmoid;
+    case GATE_TANH: return gate_tanh;
     default: return NULL;
     }
 }

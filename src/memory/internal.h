@@ -23,10 +23,12 @@ typedef struct mem_undo {
     int n;
     int32_t last;            /* last page, -1: none */
     int16_t used;            /* of the last page */
+    mem_table encoded;       /* the encoding that the batch replaces */
 } mem_undo;
 
 typedef struct mem_group {
     int window;              /* 0: keeps all */
+    bool encode;
     int32_t n_pages;
     mem_page *pages;
     int32_t *free_pages;
@@ -58,7 +60,7 @@ struct memory {
     int32_t *pos;            /* [n_batch] */
     kv_group *view_groups;
     kv_view view;
-    bool open;
+    bool open, encoding;
 };
 
 void mem_drop_page(mem_group *g, int32_t page);                            /* one owner less */

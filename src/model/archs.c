@@ -6,7 +6,7 @@
 #include "model/arch/archs.h"
 
 static const arch_spec *const families[] = { archs_llama, archs_qwen, archs_gemma, archs_gpt, archs_dense, archs_moe,
-                                             archs_deepseek };
+                                             archs_deepseek, archs_diffusion, archs_encoders };
 
 #define FAMILIES (sizeof families / sizeof *families)
 
@@ -17,10 +17,6 @@ static const struct {
     { "recurrent", "mamba mamba2 rwkv6 rwkv6qwen2 rwkv7 arwkv7" },
     { "hybrid of attention and recurrence",
       "jamba falcon-h1 plamo2 granitehybrid lfm2 lfm2moe nemotron_h nemotron_h_moe qwen3next qwen35 qwen35moe kimi-linear" },
-    { "without causal mask", "dream llada llada-moe rnd1" },
-    { "encoder", "bert nomic-bert nomic-bert-moe jina-bert-v2 jina-bert-v3 modern-bert eurobert neo-bert gemma-embedding "
-                 "llama-embed t5encoder" },
-    { "encoder and decoder", "t5" },
     { "decoder with per-layer inputs", "gemma3n gemma4" },
 };
 

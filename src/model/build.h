@@ -1,6 +1,7 @@
 /* build.h - the builder's state, shared by the files that build one part each:
  *
  *   build.c  embedding, order of the branches of a block, head        attn.c  attention     latent.c  latent attention
+ *   encoder.c  post-norm blocks, T5, embeddings
  *   ffn.c    dense feed-forward and shared expert                      moe.c   experts */
 #ifndef LOAM_MODEL_BUILD_H
 #define LOAM_MODEL_BUILD_H
@@ -39,6 +40,12 @@ value *build_attention(builder *b, value *h);
 value *build_latent_attention(builder *b, value *h);
 /* Scores, window and softmax: q [k_dim, H, T]; the heads' outputs, narrowed. Writes k, v first. */
 value *build_heads(builder *b, value *q, value *k, value *v);
+
+/* encoder.c */
+value *build_post_norm_block(builder *b, value *x);
+value *build_t5_decoder(builder *b, value *x);
+void build_t5_encode(builder *b, value *x);
+void build_embeddings(builder *b, value *x); /* of a model without a head */
 
 value *build_dense(builder *b, value *x);
 value *build_shared(builder *b, value *x);

@@ -50,6 +50,11 @@ typedef struct hparams {
     float clamp, alibi, value_scale;                                 /* 0, 0, 1 = off */
     float attention_scale, output_scale;                             /* keys; 0 = absent */
     float temperature, temperature_n, temperature_o;                 /* 0 = off */
+    /* encoders */
+    int n_decoder;           /* blocks of the decoder where there are two stacks */
+    int32_t decoder_start;   /* -1: none */
+    gate_kind activation;    /* of FUSED_BY_KEY */
+    loam_pooling pooling;    /* NONE where the file says nothing */
     router_kind router;
     bool router_given;       /* by expert_gating_func */
     bool normalise;
