@@ -47,7 +47,8 @@ typedef enum input_kind {
 typedef enum output_kind { OUTPUT_LOGITS, OUTPUT_EMBD, OUTPUT_COUNT } output_kind;
 
 typedef enum gate_kind { GATE_SILU, GATE_GELU, GATE_GELU_ERF, GATE_GELU_QUICK, GATE_RELU, GATE_RELU2, GATE_SIGMOID,
-                         GATE_OAI, GATE_XIELU, GATE_TANH } gate_kind;
+                         GATE_OAI, GATE_XIELU, GATE_TANH,
+                         GATE_GELU_HALF /* GELU of values rounded to F16, rounded to F16; x above 10, 0 below -10 */ } gate_kind;
 typedef enum norm_kind { NORM_RMS, NORM_LAYER } norm_kind;
 typedef enum rope_kind { ROPE_NORM, ROPE_NEOX, ROPE_MROPE, ROPE_IMROPE } rope_kind;
 typedef enum window_kind { WINDOW_NONE, WINDOW_STANDARD, WINDOW_CHUNKED, WINDOW_SYMMETRIC } window_kind;

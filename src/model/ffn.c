@@ -39,7 +39,7 @@ value *build_dense(builder *b, value *x)
         else y = g_gate(g, GATE_GELU, up, NULL);
         break;
     case GEGLU_OR_RELU:
-        if (t[T_FFN_GATE].w) y = g_gate(g, GATE_GELU, linear_then_scale(b, &t[T_FFN_GATE], x), up);
+        if (t[T_FFN_GATE].w) y = g_gate(g, GATE_GELU_HALF, linear_then_scale(b, &t[T_FFN_GATE], x), up);
         else y = g_gate(g, GATE_RELU, up, NULL);
         break;
     case GELU: y = g_gate(g, GATE_GELU, up, NULL); break;
