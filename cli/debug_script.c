@@ -1,6 +1,6 @@
 /* debug_script.c - `loam debug script`: calls of a context from a text file, one a line.
  *
- *     D seqs pos t0 n        decode stream[t0..t0+n) at pos.. for the sequences (a comma list: shared tokens); all logits are written
+ *     D seqs pos t0 n        decode stream[t0..t0+n) at pos.. for the sequences (comma list: shared); writes all logits
  *     B q:p:t0:n ...         one batch of several such groups
  *     X id pos q             a batch of one token that may be bad
  *     RM q p0 p1   CP q r p0 p1   KEEP q   ADD q p0 p1 d   DIV q p0 p1 d   CLEAR   POS q
@@ -17,10 +17,10 @@
 #include "loam/adapter.h"
 #include "session.h"
 
-#define STREAM 512
-#define SCRIPT_CONTEXT 512
+#define STREAM           512
+#define SCRIPT_CONTEXT   512
 #define SCRIPT_SEQUENCES 4
-#define GROUP_SEQUENCES 16
+#define GROUP_SEQUENCES  16
 
 typedef struct script {
     const options *o;
@@ -40,7 +40,10 @@ typedef struct script {
 
 #define BATCH_MAX 4096
 
-static int bad_line(const script *c, const char *why) { return say_failed(c->o, "%s: line %d: %s: %s", opt_text(c->o, OPT_SCRIPT_FILE), c->line, c->text, why); }
+static int bad_line(const script *c, const char *why)
+{
+    return say_failed(c->o, "%s: line %d: %s: %s", opt_text(c->o, OPT_SCRIPT_FILE), c->line, c->text, why);
+}
 
 static int32_t stream_id(const script *c, int32_t i)
 {
@@ -72,11 +75,13 @@ static int add_group(script *c, const char *seqs, const int32_t at[3])
     char *end;
     for (const char *p = seqs; *p; p = *end ? end + 1 : end) {
         long q = strtol(p, &end, 10);
-        if (end == p || (*end && *end != ',') || count == GROUP_SEQUENCES || q < -1000000 || q > 1000000) return bad_line(c, "bad list of sequences");
+        if (end == p || (*end && *end != ',') || count == GROUP_SEQUENCES || q < -1000000 || q > 1000000)
+            return bad_line(c, "bad list of sequences");
         set[count++] = (int32_t)q;
     }
     if (count == 0) return bad_line(c, "bad list of sequences");
-    if (n < 1 || t0 < 0 || n > STREAM || t0 > STREAM - n || c->n > BATCH_MAX - n) return bad_line(c, "tokens outside the stream of 512");
+    if (n < 1 || t0 < 0 || n > STREAM || t0 > STREAM - n || c->n > BATCH_MAX - n)
+        return bad_line(c, "tokens outside the stream of 512");
     for (int32_t i = 0; i < n; i++, c->n++) {
         c->ids[c->n] = stream_id(c, t0 + i);
         c->pos[c->n] = pos + i;
@@ -106,7 +111,9 @@ static int decode(script *c, bool write_outputs)
     int code = need_context(c);
     if (code != EXIT_DONE) return code;
     memset(c->wanted, 1, (size_t)c->n);
-    loam_batch batch = { .n_tokens = c->n, .token = c->ids, .pos = c->pos, .n_seq_id = c->n_seq, .seq_id = c->seq, .logits = c->wanted };
+    loam_batch batch = {
+        .n_tokens = c->n, .token = c->ids, .pos = c->pos, .n_seq_id = c->n_seq, .seq_id = c->seq, .logits = c->wanted
+    };
     int result = loam_decode(c->s.ctx, &batch, &err);
     log_int(c, result);
     if (result && opt_given(c->o, OPT_VERBOSE)) say_note(c->o, "line %d: %s", c->line, err.message);
@@ -135,7 +142,8 @@ static int do_batch(script *c, const char *arguments)
     char seqs[128];
     int32_t at[3];
     for (const char *p = arguments; *p; p += used) {
-        if (sscanf(p, " %127[^: ]:%d:%d:%d%n", seqs, &at[0], &at[1], &at[2], &used) != 4) return bad_line(c, "needs groups q:p:t0:n");
+        if (sscanf(p, " %127[^: ]:%d:%d:%d%n", seqs, &at[0], &at[1], &at[2], &used) != 4)
+            return bad_line(c, "needs groups q:p:t0:n");
         int code = add_group(c, seqs, at);
         if (code != EXIT_DONE) return code;
     }

@@ -78,7 +78,10 @@ static memory_params memory_of(const loam_context_params *p, int64_t n_ctx_seq, 
     for (int i = 0; i < model_n_cache(model); i++) {
         layer_cache c = model_layer_cache(model, i);
         bool limited = !p->window_full && c.window == WINDOW_STANDARD;
-        layers[i] = (memory_layer){ c.present, c.n_kv_head, c.k_dim, c.v_dim, limited ? c.window_size : 0, c.encode };
+        layers[i] = (memory_layer){
+            .present = c.present, .n_kv_head = c.n_kv_head, .k_dim = c.k_dim, .v_dim = c.v_dim, .window = limited ? c.window_size : 0,
+            .encode = c.encode, .r_row = c.r_row, .s_row = c.s_row,
+        };
     }
     return (memory_params){
         .layers = layers, .n_layer = model_n_cache(model), .n_ctx = p->n_ctx, .n_ctx_seq = n_ctx_seq, .n_seq_max = (int)p->n_seq_max,

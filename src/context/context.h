@@ -66,6 +66,8 @@ struct loam_context {
     int32_t *out_rows;             /* [n_ubatch] */
     full_batch batch;
     loam_perf perf;
+    loam_observe_fn observe;
+    void *observe_user;
     loam_adapter *adapters[LOAM_MAX_ADAPTERS];
     graph_adapter adapter_pairs[LOAM_MAX_ADAPTERS];
     int n_adapters;
@@ -92,6 +94,9 @@ loam_status pooling_run(loam_context *ctx, loam_error *err);
 
 /* Turns the keys of moved tokens to their new positions. */
 loam_status context_apply_shifts(loam_context *ctx, loam_error *err);
+
+/* Shows a step to the observer; plan_run.observe of a context that has one. */
+bool context_observe(void *ctx, const value *v, worker *w, bool ask, uint64_t ns);
 
 /* Strength of every adapter for every token of the filled batch. */
 void context_fill_strengths(loam_context *ctx);

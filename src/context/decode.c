@@ -52,6 +52,7 @@ plan_run context_run(loam_context *ctx, plan *p, int n)
         .arena = ctx->arena, .scratch = ctx->scratch, .scratch_stride = ctx->scratch_stride,
         .shared = ctx->shared, .shared_bytes = ctx->shared_bytes,
         .abort = ctx->p.abort, .abort_user = ctx->p.abort_user,
+        .observe = ctx->observe ? context_observe : NULL, .observe_user = ctx,
     };
     if (run.n_threads > pool_threads(ctx->threads)) run.n_threads = pool_threads(ctx->threads);
     return run;
@@ -79,7 +80,7 @@ static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loa
     status = memory_view(ctx->mem, first, n, b->pos + first, &run.kv);
     if (status == LOAM_OK) status = plan_execute(&run);
     *row += n_out;
-    return status == LOAM_E_ABORTED ? fail(err, LOAM_E_ABORTED, "the abort callback stopped the batch") : status;
+    return status == LOAM_E_ABORTED ? fail(err, LOAM_E_ABORTED, "the %s stopped the batch", ctx->observe ? "observer or the abort callback" : "abort callback") : status;
 }
 
 static loam_status compute(loam_context *ctx, loam_error *err)

@@ -119,12 +119,6 @@ static void gate_xielu(float *y, const float *x, const float p[4], int64_t n)
     }
 }
 
-/* Rare: heads of classifiers. */
-static void gate_tanh(float *y, const float *x, const float *up, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) y[i] = up ? math_tanh(x[i]) * up[i] : math_tanh(x[i]);
-}
-
 /* T5 is run this way in the field, and its scores, which nothing scales, carry the rounding to the logits. */
 static void gate_gelu_half(float *y, const float *x, const float *up, int64_t n, const kernels *k)
 {
@@ -155,7 +149,9 @@ static gate_fn gate_of(const kernels *k, gate_kind kind)
     case GATE_RELU: return k->relu;
     case GATE_RELU2: return k->relu2;
     case GATE_SIGMOID: return k->sigmoid;
-    case GATE_TANH: return gate_tanh;
+    case GATE_SOFTPLUS: return k->softplus;
+    case GATE_EXP: return k->exp_;
+    case GATE_TANH: return k->tanh_;
     default: return NULL;
     }
 }

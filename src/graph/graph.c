@@ -29,6 +29,14 @@ static const struct {
 #undef OP
 };
 
+bool op_has_effect(op_kind op)
+{
+    switch (op) {
+    case OP_KV_WRITE: case OP_CONV: case OP_TOKEN_SHIFT: case OP_SCAN: case OP_DELTA: case OP_WKV6: case OP_WKV7: return true;
+    default: return false;
+    }
+}
+
 const char *op_name(op_kind op) { return op >= 0 && op < OP_COUNT ? ops[op].name : "?"; }
 
 int64_t value_tokens(const value *v) { return v->ne[2]; }
@@ -88,10 +96,9 @@ static value *append(graph *g)
 }
 
 /* A fresh value with its inputs; NULL once the graph has failed or when a required input is missing. */
-static value *begin(graph *g, op_kind op, value *a, value *b, value *c)
+static value *begin_with(graph *g, op_kind op, value *const src[GRAPH_MAX_SRC])
 {
     if (g->error.code != LOAM_OK) return NULL;
-    value *src[GRAPH_MAX_SRC] = { a, b, c };
     for (int i = 0; i < ops[op].least; i++)
         if (!src[i]) {
             graph_fail(g, LOAM_E_ARG, "%s of block %d: input %d is missing", ops[op].name, g->layer, i);
@@ -107,8 +114,13 @@ static value *begin(graph *g, op_kind op, value *a, value *b, value *c)
     v->name = ops[op].name;
     v->type = LOAM_F32;
     v->buffer = -1;
-    memcpy(v->src, src, sizeof src);
+    memcpy(v->src, src, sizeof v->src);
     return v;
+}
+
+static value *begin(graph *g, op_kind op, value *a, value *b, value *c)
+{
+    return begin_with(g, op, (value *const[GRAPH_MAX_SRC]){ a, b, c });
 }
 
 /* Contiguous strides for the value's type and extents. */
@@ -342,6 +354,50 @@ value *g_expert_scale(graph *g, value *y, const weight *s, value *routing)
 value *g_expert_sum(graph *g, value *y, value *routing) { return binary(g, OP_EXPERT_SUM, y, routing); }
 
 value *g_expert_weigh(graph *g, value *x, value *routing) { return binary(g, OP_EXPERT_WEIGH, x, routing); }
+
+/* ---- recurrent states ---- */
+
+static value *stateful(graph *g, op_kind op, value *const src[GRAPH_MAX_SRC], const state_params *p)
+{
+    value *v = begin_with(g, op, src);
+    if (v) v->p.state = *p;
+    return finish(g, v);
+}
+
+value *g_conv(graph *g, value *x, const weight *w, const weight *bias, const state_params *p)
+{
+    value *wv = g_weight(g, w), *bv = g_weight(g, bias);
+    return stateful(g, OP_CONV, (value *const[GRAPH_MAX_SRC]){ x, wv, bv }, p);
+}
+
+value *g_token_shift(graph *g, value *x, const state_params *p)
+{
+    return stateful(g, OP_TOKEN_SHIFT, (value *const[GRAPH_MAX_SRC]){ x }, p);
+}
+
+value *g_scan(graph *g, const scan_inputs *in, const state_params *p)
+{
+    value *a = g_weight(g, in->a), *d = g_weight(g, in->d);
+    return stateful(g, OP_SCAN, (value *const[GRAPH_MAX_SRC]){ in->x, in->dt, in->b, in->c, a, d }, p);
+}
+
+value *g_delta(graph *g, const delta_inputs *in, const state_params *p)
+{
+    return stateful(g, OP_DELTA, (value *const[GRAPH_MAX_SRC]){ in->v, in->q, in->k, in->decay, in->beta }, p);
+}
+
+value *g_wkv6(graph *g, const wkv6_inputs *in, const state_params *p)
+{
+    value *u = g_weight(g, in->bonus);
+    return stateful(g, OP_WKV6, (value *const[GRAPH_MAX_SRC]){ in->v, in->r, in->k, in->w, u }, p);
+}
+
+value *g_wkv7(graph *g, const wkv7_inputs *in, const state_params *p)
+{
+    return stateful(g, OP_WKV7, (value *const[GRAPH_MAX_SRC]){ in->v, in->r, in->k, in->w, in->kk, in->ka }, p);
+}
+
+value *g_head_dot(graph *g, value *a, value *b, value *v) { return finish(g, begin(g, OP_HEAD_DOT, v, a, b)); }
 
 /* ---- adapters ---- */
 

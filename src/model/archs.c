@@ -6,7 +6,7 @@
 #include "model/arch/archs.h"
 
 static const arch_spec *const families[] = { archs_llama, archs_qwen, archs_gemma, archs_gpt, archs_dense, archs_moe,
-                                             archs_deepseek, archs_diffusion, archs_encoders };
+                                             archs_deepseek, archs_recurrent, archs_hybrid, archs_diffusion, archs_encoders };
 
 #define FAMILIES (sizeof families / sizeof *families)
 
@@ -14,9 +14,7 @@ static const arch_spec *const families[] = { archs_llama, archs_qwen, archs_gemm
 static const struct {
     const char *kind, *names;
 } refused[] = {
-    { "recurrent", "mamba mamba2 rwkv6 rwkv6qwen2 rwkv7 arwkv7" },
-    { "hybrid of attention and recurrence",
-      "jamba falcon-h1 plamo2 granitehybrid lfm2 lfm2moe nemotron_h nemotron_h_moe qwen3next qwen35 qwen35moe kimi-linear" },
+    { "hybrid of latent attention and recurrence", "kimi-linear" },
     { "decoder with per-layer inputs", "gemma3n gemma4" },
 };
 

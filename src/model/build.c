@@ -15,6 +15,7 @@ value *build_norm(builder *b, value *x, const bound *t) { return g_norm(b->g, b-
 value *build_narrow(builder *b, value *x)
 {
     if (b->il != b->h->n_layer - 1 || b->p->n_outputs == b->p->n_tokens) return x;
+    if (b->l->ffn == FFN_CHANNEL_MIX) return x; /* it needs all tokens: block() picks the rows */
     return g_select(b->g, x, g_input(b->g, INPUT_OUT_ROWS, 1));
 }
 
@@ -81,6 +82,8 @@ static value *feed_forward(builder *b, value *n, value *x)
     case FFN_DENSE: y = build_dense(b, n); break;
     case FFN_IDENTITY: y = g_gate(b->g, GATE_SILU, n, NULL); break;
     case FFN_EXPERTS: y = build_experts(b, n, b->a->experts.router_reads_x ? x : n); break;
+    case FFN_CHANNEL_MIX: y = build_channel_mix(b, n); break;
+    case FFN_NONE: return NULL;
     }
     return finish_branch(b, y, ffn_after(b));
 }
@@ -102,6 +105,24 @@ static bool is_parallel(const builder *b)
     return false;
 }
 
+/* Attention, a recurrent mixer, or their sum; NULL where nothing behind them is wanted. */
+static value *mix(builder *b, value *in)
+{
+    if (b->l->mixer == MIXER_RECURRENT) return build_recurrent(b, in);
+    value *a = b->a->latent == LATENT_NONE ? build_attention(b, in) : build_latent_attention(b, in);
+    if (b->l->mixer != MIXER_BOTH) return a;
+    value *r = build_recurrent(b, in);
+    return a ? g_add(b->g, a, r) : NULL;
+}
+
+/* All rows go through a channel mix; the wanted ones go on. */
+static value *after_channel_mix(builder *b, value *x)
+{
+    bool last = b->il == b->h->n_layer - 1;
+    if (last && b->p->n_outputs == 0) return NULL;
+    return last && b->p->n_outputs != b->p->n_tokens ? g_select(b->g, x, g_input(b->g, INPUT_OUT_ROWS, 1)) : x;
+}
+
 /* The residual stream after the block; NULL where nothing behind its attention is wanted. */
 static value *block(builder *b, value *x)
 {
@@ -111,11 +132,17 @@ static value *block(builder *b, value *x)
     if (b->a->form == POST_NORM) return build_post_norm_block(b, x);
     value *n1 = b->a->attn.raw_input || (b->a->attn.norm_maybe && !t[T_ATTN_NORM].w) ? x : build_norm(b, x, &t[T_ATTN_NORM]);
     value *in = second != T_NONE && t[second].w ? build_norm(b, x, &t[second]) : n1;
-    value *a = b->a->latent == LATENT_NONE ? build_attention(b, in) : build_latent_attention(b, in);
+    if (b->l->mixer == MIXER_NONE) {
+        if (b->il == b->h->n_layer - 1 && b->p->n_outputs == 0) return NULL;
+        return g_add(g, build_narrow(b, x), feed_forward(b, build_narrow(b, n1), x));
+    }
+    value *a = mix(b, in);
     if (!a) return NULL;
     a = finish_branch(b, a, b->a->attn.after);
     x = build_narrow(b, x);
     value *f = g_name(g_add(g, x, a), "after attention");
+    if (b->l->ffn == FFN_NONE) return f;
+    if (b->l->ffn == FFN_CHANNEL_MIX) return after_channel_mix(b, g_add(g, f, feed_forward(b, ffn_input(b, f), x)));
     if (is_parallel(b)) return g_add(g, f, feed_forward(b, build_narrow(b, n1), x));
     if (b->a->form == PARALLEL_BY_KEY && b->h->use_parallel_residual) return g_add(g, f, feed_forward(b, ffn_input(b, x), x));
     if (b->a->form == DENSE_PLUS_EXPERTS) {
@@ -142,6 +169,13 @@ static value *odd_block(builder *b, value *x)
     return g_add(g, x, feed_forward(b, ffn_input(b, x), x));
 }
 
+/* Control vectors act behind every block; with one branch a block, behind feed-forwards only. */
+static bool takes_control(const builder *b)
+{
+    if (!b->p->control || b->a->recurrent.kind == MAMBA_PLAMO) return false;
+    return !b->a->recurrent.kind || b->a->recurrent.blocks != RECURRENT_OR_FFN || b->l->mixer == MIXER_NONE;
+}
+
 static value *blocks(builder *b, value *x)
 {
     for (b->il = 0; b->il < b->h->n_layer && x; b->il++) {
@@ -150,7 +184,8 @@ static value *blocks(builder *b, value *x)
         b->t = b->m->blocks[b->il].t;
         b->n_head = b->l->n_head, b->n_kv = b->l->n_head_kv;
         x = b->a->block_kinds ? odd_block(b, x) : block(b, x);
-        if (x && b->p->control && b->p->control[b->il].data) x = g_add(b->g, x, g_weight(b->g, &b->p->control[b->il]));
+        if (b->h->rescale_every && (b->il + 1) % b->h->rescale_every == 0) x = g_scale(b->g, x, 0.5f);
+        if (x && takes_control(b) && b->p->control[b->il].data) x = g_add(b->g, x, g_weight(b->g, &b->p->control[b->il]));
         g_name(x, "block");
     }
     b->g->layer = -1;
@@ -164,7 +199,8 @@ static void head(builder *b, value *x)
     graph *g = b->g;
     const bound *t = b->m->globals.t;
     const hparams *h = b->h;
-    value *n = g_name(build_norm(b, x, &t[model_has_cross(b->m) ? T_DEC_OUTPUT_NORM : T_OUTPUT_NORM]), "final norm");
+    slot last = model_has_cross(b->m) ? T_DEC_OUTPUT_NORM : t[T_LAST_NORM].w ? T_LAST_NORM : T_OUTPUT_NORM;
+    value *n = g_name(build_norm(b, x, &t[last]), "final norm");
     if (b->p->want_embd) g_output(g, OUTPUT_EMBD, n);
     if (!b->p->want_logits) return;
     const bound *out = t[T_OUTPUT].w ? &t[T_OUTPUT] : &t[T_TOKEN_EMBD];

@@ -8,11 +8,12 @@
 
 /* What one block keeps in the cache. */
 typedef struct layer_cache {
-    bool present;            /* false: the block has no attention */
+    bool present;            /* keys and values; false: the block has no attention */
     bool encode;             /* filled by encoding, replaced by the next encoding */
     int n_kv_head, k_dim, v_dim;
     window_kind window;      /* WINDOW_NONE: sees everything */
     int window_size;
+    int64_t r_row, s_row;    /* floats of a recurrent state; 0: none */
 } layer_cache;
 
 /* How the context wants the graph. */

@@ -262,10 +262,14 @@ layer_cache model_layer_cache(const loam_model *m, int layer)
     if (layer < 0 || layer >= model_n_cache(m)) return (layer_cache) { .present = false };
     const layer_facts *l = &h->layers[layer % h->n_layer];
     int part = layer / h->n_layer; /* of two stacks: 0 decoder, 1 encoder, 2 cross attention */
-    bool skipped = m->spec.block_kinds && !l->n_ff;
+    bool skipped = (m->spec.block_kinds && !l->n_ff) || (model_has_cross(m) && part != 1 && layer % h->n_layer >= h->n_decoder);
+    bool state = l->mixer == MIXER_RECURRENT || l->mixer == MIXER_BOTH;
+    int64_t r_row = 0, s_row = 0;
+    if (state) hparams_state_rows(h, &r_row, &s_row);
     return (layer_cache) {
-        .present = l->n_head && l->n_head_kv && !skipped && (!model_has_cross(m) || part == 1 || layer % h->n_layer < h->n_decoder),
-        .encode = model_keeps_nothing(m) || part > 0, .n_kv_head = (int)l->n_head_kv,
+        .r_row = r_row, .s_row = s_row, .encode = model_keeps_nothing(m) || part > 0,
+        .present = (l->mixer == MIXER_ATTENTION || l->mixer == MIXER_BOTH) && l->n_head && l->n_head_kv && !skipped,
+        .n_kv_head = (int)l->n_head_kv,
         .k_dim = (int)SYM(h->sym, K), .v_dim = (int)SYM(h->sym, W), .window = l->window ? h->window : WINDOW_NONE,
         .window_size = l->window ? h->window_size : 0,
     };
