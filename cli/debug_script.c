@@ -4,6 +4,7 @@
  *     B q:p:t0:n ...         one batch of several such groups
  *     X id pos q             a batch of one token that may be bad
  *     RM q p0 p1   CP q r p0 p1   KEEP q   ADD q p0 p1 d   DIV q p0 p1 d   CLEAR   POS q
+ *     POOL kind              1 mean, 2 first, 3 last, 4 rank: D and B write one result per sequence in place of logits
  *     NCTX n   UBATCH n   SWA 0|1   STREAMS   YARN scale orig   LINEAR scale   FREQBASE base      before the first call
  *
  *     LORA file strength   NOLORA   CVEC first last amp   SAVELOAD
@@ -91,6 +92,18 @@ static int add_group(script *c, const char *seqs, const int32_t at[3])
     return EXIT_DONE;
 }
 
+/* One result per sequence of the batch. */
+static int write_pooled(script *c)
+{
+    size_t width = (size_t)loam_n_pooled(c->s.ctx);
+    for (int32_t q = 0; q < (int32_t)loam_context_n_seq_max(c->s.ctx); q++) {
+        const float *row = loam_embeddings_seq(c->s.ctx, q);
+        if (row && fwrite(row, sizeof *row, width, c->out) != width)
+            return say_failed(c->o, "%s: cannot write: %s", opt_text(c->o, OPT_OUTPUT), strerror(errno));
+    }
+    return EXIT_DONE;
+}
+
 /* Decodes what was put together; refusals are results, not failures. */
 static int decode(script *c, bool write_outputs)
 {
@@ -104,6 +117,7 @@ static int decode(script *c, bool write_outputs)
     int result = loam_decode(c->s.ctx, &batch, &err);
     log_int(c, result);
     if (result && opt_given(c->o, OPT_VERBOSE)) say_note(c->o, "line %d: %s", c->line, err.message);
+    if (result == 0 && write_outputs && loam_n_pooled(c->s.ctx)) return write_pooled(c);
     for (int32_t i = 0; i < c->n && result == 0 && write_outputs; i++) {
         const float *row = loam_logits(c->s.ctx, i);
         if (!row) return bad_line(c, "no logits");
@@ -192,6 +206,7 @@ static int do_parameter(script *c, const char *word, const char *arguments)
     if (strcmp(word, "NCTX") == 0) p->n_ctx = (uint32_t)x;
     if (strcmp(word, "UBATCH") == 0) p->n_ubatch = (uint32_t)x;
     if (strcmp(word, "SWA") == 0) p->window_full = x != 0;
+    if (strcmp(word, "POOL") == 0) p->pooling = (loam_pooling)x, p->embeddings = true;
     if (strcmp(word, "FREQBASE") == 0) p->rope_freq_base = (float)x;
     if (strcmp(word, "LINEAR") == 0 || strcmp(word, "YARN") == 0) {
         p->rope_scaling = word[0] == 'Y' ? LOAM_ROPE_YARN : LOAM_ROPE_LINEAR;
@@ -290,9 +305,8 @@ static int do_line(script *c)
     if (strcmp(word, "B") == 0) return do_batch(c, arguments);
     if (strcmp(word, "X") == 0) return do_bad_token(c, arguments);
     if (among(word, " RM CP KEEP ADD DIV CLEAR POS ")) return do_memory(c, word, arguments);
-    if (among(word, " NCTX UBATCH SWA STREAMS YARN LINEAR FREQBASE ")) return do_parameter(c, word, arguments);
+    if (among(word, " NCTX UBATCH SWA STREAMS YARN LINEAR FREQBASE POOL ")) return do_parameter(c, word, arguments);
     if (among(word, " LORA NOLORA CVEC SAVELOAD ")) return do_change(c, word, arguments);
-    if (among(word, " POOL ")) return bad_line(c, "not supported yet");
     return bad_line(c, "unknown line");
 }
 

@@ -52,6 +52,7 @@ typedef struct loam_context_params {
     uint32_t yarn_orig_ctx;    /* 0 = model */
     loam_abort_fn abort;       /* default NULL */
     void *abort_user;
+    loam_pooling pooling;      /* how embeddings of a sequence become one; default LOAM_POOLING_MODEL. RANK needs a classifier */
 } loam_context_params;
 
 LOAM_API loam_context_params loam_context_defaults(void);
@@ -104,12 +105,26 @@ typedef struct loam_batch {
  *   -3  the computation failed */
 LOAM_API int loam_decode(loam_context *ctx, const loam_batch *batch, loam_error *err);
 
+/* Runs the encoder over the batch: every token sees all those of its first sequence in the batch, and every one is an output.
+ * Results as loam_decode, and -1 also where the model has no encoder (loam_model_has_encoder) or the batch has more than
+ * n_ubatch tokens. Positions begin at 0 for each sequence unless given.
+ *   encoders and decoders without causal mask  nothing is kept; loam_decode does the same
+ *   encoder-decoder models                     the rows are kept for the batch's sequences in place of their former ones;
+ *                                              loam_decode of a sequence reads them, and is refused where there are none */
+LOAM_API int loam_encode(loam_context *ctx, const loam_batch *batch, loam_error *err);
+
 /* Logits [n_vocab] of a token of the last batch, by batch index; negative counts back from the last token whose outputs
  * were wanted (-1 is that one). NULL when that token's outputs were not wanted or nothing was decoded. The memory belongs
  * to the context and is valid until the next decode. */
 LOAM_API const float *loam_logits(const loam_context *ctx, int32_t i);
 /* The same for output embeddings [n_embd] (after the final norm); NULL also when embeddings are off. */
 LOAM_API const float *loam_embeddings(const loam_context *ctx, int32_t i);
+/* With embeddings on and pooling: the one row of a sequence of the last batch, loam_n_pooled() values (n_embd, or the scores
+ * of RANK); every token of the batch then counts, whatever its flag. Nothing is normalised. NULL for a sequence that was not
+ * in the batch, and without pooling. */
+LOAM_API const float *loam_embeddings_seq(const loam_context *ctx, int32_t seq);
+LOAM_API int32_t loam_n_pooled(const loam_context *ctx);   /* 0: no pooling */
+LOAM_API loam_pooling loam_context_pooling(const loam_context *ctx); /* what is in force */
 LOAM_API int32_t loam_n_outputs(const loam_context *ctx);
 
 /* ---- sequences in the cache. Ranges are half-open [p0, p1); negative bounds are open ends. ---- */

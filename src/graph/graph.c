@@ -318,9 +318,9 @@ value *g_kv_write(graph *g, value *k, value *v, int layer)
     return finish(g, w);
 }
 
-value *g_attention(graph *g, value *q, value *written, const weight *sinks, const attention_params *p)
+value *g_attention(graph *g, value *q, value *written, const weight *extra, const attention_params *p)
 {
-    value *v = begin(g, OP_ATTENTION, q, written, g_weight(g, sinks));
+    value *v = begin(g, OP_ATTENTION, q, written, g_weight(g, extra));
     if (!v) return NULL;
     v->p.attn = *p;
     return finish(g, v);

@@ -239,6 +239,7 @@ loam_status hparams_read(hparams *h, const arch_spec *spec, const gguf_file *f, 
         hparams_windows(h, &k);
         read_attention(h, &k);
         read_factors(h, &k);
+        hparams_encoder(h, &k);
         hparams_experts(h, &k);
         hparams_place_experts(h, &k);
         hparams_recurrent_blocks(h, &k);

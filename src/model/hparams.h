@@ -53,6 +53,11 @@ typedef struct hparams {
     float attention_scale, output_scale; /* keys; 0 = absent */
     float temperature;                   /* 0 = off */
     float temperature_n, temperature_o;
+    /* encoders */
+    int n_decoder;           /* blocks of the decoder where there are two stacks */
+    int32_t decoder_start;   /* -1: none */
+    gate_kind activation;    /* of FUSED_BY_KEY */
+    loam_pooling pooling;    /* NONE where the file says nothing */
     router_kind router;
     bool router_given;       /* by expert_gating_func */
     bool normalise;
