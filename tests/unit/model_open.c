@@ -80,7 +80,7 @@ static void architectures(void **state)
     (void)state;
     refused("gpt2-dense", remove_architecture, NULL, LOAM_E_FORMAT, "general.architecture");
     refused("gpt2-dense", set_architecture, "kimi-linear", LOAM_E_UNSUPPORTED, "'kimi-linear' (hybrid of latent attention and recurrence) is not supported yet");
-    refused("gpt2-dense", set_architecture, "bert", LOAM_E_UNSUPPORTED, "'bert' (encoder) is not supported yet");
+    refused("gpt2-dense", set_architecture, "gemma4", LOAM_E_UNSUPPORTED, "'gemma4' (decoder with per-layer inputs) is not supported yet");
     refused("gpt2-dense", set_architecture, "qwen33", LOAM_E_UNSUPPORTED, "nearest known name is 'qwen3'");
     refused("gpt2-dense", set_architecture, "LLAMA", LOAM_E_UNSUPPORTED, "nearest known name is 'llama'");
     refused("gpt2-dense", set_architecture, "a\nb", LOAM_E_UNSUPPORTED, "'a?b'");
