@@ -1,9 +1,10 @@
 /* debug_script.c - `loam debug script`: calls of a context from a text file, one a line.
  *
- *     D seqs pos t0 n        decode stream[t0..t0+n) at pos.. for the sequences (a comma list: shared tokens); all logits are written
+ *     D seqs pos t0 n        decode stream[t0..t0+n) at pos.. for the sequences (comma list: shared); writes all logits
  *     B q:p:t0:n ...         one batch of several such groups
  *     X id pos q             a batch of one token that may be bad
  *     RM q p0 p1   CP q r p0 p1   KEEP q   ADD q p0 p1 d   DIV q p0 p1 d   CLEAR   POS q
+ *     POOL kind              1 mean, 2 first, 3 last, 4 rank: D and B write one result per sequence in place of logits
  *     NCTX n   UBATCH n   SWA 0|1   STREAMS   YARN scale orig   LINEAR scale   FREQBASE base      before the first call
  *
  *     LORA file strength   NOLORA   CVEC first last amp   SAVELOAD
@@ -16,10 +17,10 @@
 #include "loam/adapter.h"
 #include "session.h"
 
-#define STREAM 512
-#define SCRIPT_CONTEXT 512
+#define STREAM           512
+#define SCRIPT_CONTEXT   512
 #define SCRIPT_SEQUENCES 4
-#define GROUP_SEQUENCES 16
+#define GROUP_SEQUENCES  16
 
 typedef struct script {
     const options *o;
@@ -39,7 +40,10 @@ typedef struct script {
 
 #define BATCH_MAX 4096
 
-static int bad_line(const script *c, const char *why) { return say_failed(c->o, "%s: line %d: %s: %s", opt_text(c->o, OPT_SCRIPT_FILE), c->line, c->text, why); }
+static int bad_line(const script *c, const char *why)
+{
+    return say_failed(c->o, "%s: line %d: %s: %s", opt_text(c->o, OPT_SCRIPT_FILE), c->line, c->text, why);
+}
 
 static int32_t stream_id(const script *c, int32_t i)
 {
@@ -71,17 +75,31 @@ static int add_group(script *c, const char *seqs, const int32_t at[3])
     char *end;
     for (const char *p = seqs; *p; p = *end ? end + 1 : end) {
         long q = strtol(p, &end, 10);
-        if (end == p || (*end && *end != ',') || count == GROUP_SEQUENCES || q < -1000000 || q > 1000000) return bad_line(c, "bad list of sequences");
+        if (end == p || (*end && *end != ',') || count == GROUP_SEQUENCES || q < -1000000 || q > 1000000)
+            return bad_line(c, "bad list of sequences");
         set[count++] = (int32_t)q;
     }
     if (count == 0) return bad_line(c, "bad list of sequences");
-    if (n < 1 || t0 < 0 || n > STREAM || t0 > STREAM - n || c->n > BATCH_MAX - n) return bad_line(c, "tokens outside the stream of 512");
+    if (n < 1 || t0 < 0 || n > STREAM || t0 > STREAM - n || c->n > BATCH_MAX - n)
+        return bad_line(c, "tokens outside the stream of 512");
     for (int32_t i = 0; i < n; i++, c->n++) {
         c->ids[c->n] = stream_id(c, t0 + i);
         c->pos[c->n] = pos + i;
         c->n_seq[c->n] = count;
         memcpy(c->seq_sets[c->n], set, sizeof set);
         c->seq[c->n] = c->seq_sets[c->n];
+    }
+    return EXIT_DONE;
+}
+
+/* One result per sequence of the batch. */
+static int write_pooled(script *c)
+{
+    size_t width = (size_t)loam_n_pooled(c->s.ctx);
+    for (int32_t q = 0; q < (int32_t)loam_context_n_seq_max(c->s.ctx); q++) {
+        const float *row = loam_embeddings_seq(c->s.ctx, q);
+        if (row && fwrite(row, sizeof *row, width, c->out) != width)
+            return say_failed(c->o, "%s: cannot write: %s", opt_text(c->o, OPT_OUTPUT), strerror(errno));
     }
     return EXIT_DONE;
 }
@@ -93,10 +111,13 @@ static int decode(script *c, bool write_outputs)
     int code = need_context(c);
     if (code != EXIT_DONE) return code;
     memset(c->wanted, 1, (size_t)c->n);
-    loam_batch batch = { .n_tokens = c->n, .token = c->ids, .pos = c->pos, .n_seq_id = c->n_seq, .seq_id = c->seq, .logits = c->wanted };
+    loam_batch batch = {
+        .n_tokens = c->n, .token = c->ids, .pos = c->pos, .n_seq_id = c->n_seq, .seq_id = c->seq, .logits = c->wanted
+    };
     int result = loam_decode(c->s.ctx, &batch, &err);
     log_int(c, result);
     if (result && opt_given(c->o, OPT_VERBOSE)) say_note(c->o, "line %d: %s", c->line, err.message);
+    if (result == 0 && write_outputs && loam_n_pooled(c->s.ctx)) return write_pooled(c);
     for (int32_t i = 0; i < c->n && result == 0 && write_outputs; i++) {
         const float *row = loam_logits(c->s.ctx, i);
         if (!row) return bad_line(c, "no logits");
@@ -121,7 +142,8 @@ static int do_batch(script *c, const char *arguments)
     char seqs[128];
     int32_t at[3];
     for (const char *p = arguments; *p; p += used) {
-        if (sscanf(p, " %127[^: ]:%d:%d:%d%n", seqs, &at[0], &at[1], &at[2], &used) != 4) return bad_line(c, "needs groups q:p:t0:n");
+        if (sscanf(p, " %127[^: ]:%d:%d:%d%n", seqs, &at[0], &at[1], &at[2], &used) != 4)
+            return bad_line(c, "needs groups q:p:t0:n");
         int code = add_group(c, seqs, at);
         if (code != EXIT_DONE) return code;
     }
@@ -184,6 +206,7 @@ static int do_parameter(script *c, const char *word, const char *arguments)
     if (strcmp(word, "NCTX") == 0) p->n_ctx = (uint32_t)x;
     if (strcmp(word, "UBATCH") == 0) p->n_ubatch = (uint32_t)x;
     if (strcmp(word, "SWA") == 0) p->window_full = x != 0;
+    if (strcmp(word, "POOL") == 0) p->pooling = (loam_pooling)x, p->embeddings = true;
     if (strcmp(word, "FREQBASE") == 0) p->rope_freq_base = (float)x;
     if (strcmp(word, "LINEAR") == 0 || strcmp(word, "YARN") == 0) {
         p->rope_scaling = word[0] == 'Y' ? LOAM_ROPE_YARN : LOAM_ROPE_LINEAR;
@@ -282,9 +305,8 @@ static int do_line(script *c)
     if (strcmp(word, "B") == 0) return do_batch(c, arguments);
     if (strcmp(word, "X") == 0) return do_bad_token(c, arguments);
     if (among(word, " RM CP KEEP ADD DIV CLEAR POS ")) return do_memory(c, word, arguments);
-    if (among(word, " NCTX UBATCH SWA STREAMS YARN LINEAR FREQBASE ")) return do_parameter(c, word, arguments);
+    if (among(word, " NCTX UBATCH SWA STREAMS YARN LINEAR FREQBASE POOL ")) return do_parameter(c, word, arguments);
     if (among(word, " LORA NOLORA CVEC SAVELOAD ")) return do_change(c, word, arguments);
-    if (among(word, " POOL ")) return bad_line(c, "not supported yet");
     return bad_line(c, "unknown line");
 }
 

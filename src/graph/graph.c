@@ -243,14 +243,13 @@ value *g_gate_xielu(graph *g, value *x, const float p[4])
     return finish(g, v);
 }
 
-value *g_norm(graph *g, norm_kind kind, value *x, const weight *w, const weight *b, float eps, int group)
+value *g_norm(graph *g, value *x, const weight *w, const weight *b, norm_params p)
 {
     value *wv = g_weight(g, w), *bv = g_weight(g, b);
     value *v = begin(g, OP_NORM, x, wv, bv);
     if (!v) return NULL;
-    v->p.norm.kind = kind;
-    v->p.norm.eps = eps;
-    v->p.norm.group = group ? group : (int)(x->ne[0] * x->ne[1]);
+    v->p.norm = p;
+    if (p.group == 0) v->p.norm.group = (int)(x->ne[0] * x->ne[1]);
     return finish(g, v);
 }
 
@@ -319,9 +318,9 @@ value *g_kv_write(graph *g, value *k, value *v, int layer)
     return finish(g, w);
 }
 
-value *g_attention(graph *g, value *q, value *written, const weight *sinks, const attention_params *p)
+value *g_attention(graph *g, value *q, value *written, const weight *extra, const attention_params *p)
 {
-    value *v = begin(g, OP_ATTENTION, q, written, g_weight(g, sinks));
+    value *v = begin(g, OP_ATTENTION, q, written, g_weight(g, extra));
     if (!v) return NULL;
     v->p.attn = *p;
     return finish(g, v);

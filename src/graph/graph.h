@@ -47,7 +47,8 @@ typedef enum input_kind {
 typedef enum output_kind { OUTPUT_LOGITS, OUTPUT_EMBD, OUTPUT_COUNT } output_kind;
 
 typedef enum gate_kind { GATE_SILU, GATE_GELU, GATE_GELU_ERF, GATE_GELU_QUICK, GATE_RELU, GATE_RELU2, GATE_SIGMOID,
-                         GATE_SOFTPLUS, GATE_EXP, GATE_TANH, GATE_OAI, GATE_XIELU } gate_kind;
+                         GATE_SOFTPLUS, GATE_EXP, GATE_TANH, GATE_OAI, GATE_XIELU,
+                         GATE_GELU_HALF /* GELU of values rounded to F16, rounded to F16; x above 10, 0 below -10 */ } gate_kind;
 typedef enum norm_kind { NORM_RMS, NORM_LAYER } norm_kind;
 typedef enum rope_kind { ROPE_NORM, ROPE_NEOX, ROPE_MROPE, ROPE_IMROPE } rope_kind;
 typedef enum window_kind { WINDOW_NONE, WINDOW_STANDARD, WINDOW_CHUNKED, WINDOW_SYMMETRIC } window_kind;
@@ -76,6 +77,8 @@ typedef struct attention_params {
     window_kind window;
     int window_size;
     float alibi_max_bias;      /* 0 = off */
+    int rel_buckets;           /* > 0: the third input is no sink but a bias [n_head, rel_buckets] by relative position (T5) */
+    bool rel_both_ways;        /* half of the buckets for later positions */
 } attention_params;
 
 typedef struct route_params {
@@ -94,6 +97,11 @@ typedef struct state_params {
     int64_t first;             /* CONV: channel of the weights that belongs to the first channel of x */
     bool spread;               /* DELTA: value head h reads key head h / (value heads / key heads), else h mod key heads */
 } state_params;
+typedef struct norm_params {
+    norm_kind kind;
+    float eps;
+    int group;                 /* values normalised together; 0 = the whole row */
+} norm_params;
 
 typedef struct value value;
 struct value {
@@ -111,7 +119,7 @@ struct value {
         struct { int64_t offset; } view;                       /* bytes into src[0] */
         struct { float a, b; } f;                              /* SCALE a; CLAMP a..b; SOFTCAP a */
         struct { gate_kind kind; float p[4]; } gate;           /* XIELU: alpha_p, alpha_n, beta, eps */
-        struct { norm_kind kind; float eps; int group; } norm; /* group: values normalised together */
+        norm_params norm;
         struct { float t, n, o; } temp;                        /* factor 1 + t * ln(1 + floor((pos + o) / n)) */
         rope_params rope;                                      /* ROPE_TABLE */
         struct { int offset; bool neox; } turn;                /* ROPE: first rotated value of each head */
@@ -174,8 +182,8 @@ value *g_clamp(graph *g, value *x, float lo, float hi);
 value *g_softcap(graph *g, value *x, float cap);                   /* cap 0 gives x */
 value *g_gate(graph *g, gate_kind kind, value *gate, value *up);   /* f(gate) * up; up NULL: f(gate) */
 value *g_gate_xielu(graph *g, value *x, const float p[4]);
-/* Norm over each run of `group` values of a row (0 = whole row). w: NULL, [group] shared by the runs, or the whole row. */
-value *g_norm(graph *g, norm_kind kind, value *x, const weight *w, const weight *b, float eps, int group);
+/* w: NULL, [group] shared by the runs, or the whole row. */
+value *g_norm(graph *g, value *x, const weight *w, const weight *b, norm_params p);
 value *g_concat(graph *g, value *a, value *b);                     /* along ne[0]; b's ne[1] may be 1 and is repeated */
 value *g_temperature(graph *g, value *x, value *pos, float t, float n, float o);
 value *g_rope_table(graph *g, value *pos, const rope_params *p, const weight *factors); /* [n_rot, T]: cos then sin */
@@ -183,7 +191,8 @@ value *g_rope(graph *g, value *x, value *table, int offset, bool neox);  /* x [K
 value *g_matmul(graph *g, const weight *w, value *x);              /* [out, T] */
 value *g_matmul_heads(graph *g, const weight *w, value *x);        /* w [in, out, H], x [in, H, T] -> [out, H, T] */
 value *g_kv_write(graph *g, value *k, value *v, int layer);        /* k [k_dim, G, T], v [v_dim, G, T]; gives a token for attention */
-value *g_attention(graph *g, value *q, value *written, const weight *sinks, const attention_params *p); /* [v_dim, H, T] */
+value *g_attention(graph *g, value *q, value *written, const weight *extra, const attention_params *p); /* [v_dim, H, T] */
+                                                                      /* extra: sinks [H], or the relative bias */
 value *g_route(graph *g, value *logits, const weight *bias, const route_params *p); /* routing: I32 [2 * n_used, T] */
 value *g_experts(graph *g, const weight *w, value *x, value *routing); /* w [in, out, E]; x [in, T] or [in, U, T] -> [out, U, T] */
 value *g_expert_add(graph *g, value *y, const weight *b, value *routing);   /* b [out, E] */

@@ -181,6 +181,8 @@ bool shape_attention(value *v, char *why, size_t n)
     if (q->ne[0] != p->k_dim || q->ne[1] != p->n_head)
         return no(why, n, "queries are %lld x %lld, expected %d x %d", LL(q->ne[0]), LL(q->ne[1]), p->k_dim, p->n_head);
     if (p->n_kv_head < 1 || p->n_head % p->n_kv_head) return no(why, n, "%d heads do not share %d key heads evenly", p->n_head, p->n_kv_head);
+    if (s && (s->type != LOAM_F32 || s->ne[1] != (p->rel_buckets ? p->rel_buckets : 1)))
+        return no(why, n, "%lld rows of biases for %d buckets", LL(s->ne[1]), p->rel_buckets);
     if (s && s->ne[0] != p->n_head) return no(why, n, "%lld sinks for %d heads", LL(s->ne[0]), p->n_head);
     set(v, p->v_dim, p->n_head, q->ne[2]);
     return true;

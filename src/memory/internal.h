@@ -23,10 +23,12 @@ typedef struct mem_undo {
     int n;
     int32_t last;            /* last page, -1: none */
     int16_t used;            /* of the last page */
+    mem_table encoded;       /* the encoding that the batch replaces */
 } mem_undo;
 
 typedef struct mem_group {
     int window;              /* 0: keeps all */
+    bool encode;
     int32_t n_pages;
     mem_page *pages;
     int32_t *free_pages;
@@ -81,7 +83,7 @@ struct memory {
     kv_group *view_groups;
     kv_view view;
     mem_states states;
-    bool open;
+    bool open, encoding;
 };
 
 /* states.c */

@@ -20,11 +20,13 @@
  *   A, C rank of compressed q, kv               M, Z width of q/k and v heads of latent attention
  *   I inner width   O states of a row   T heads or rank of the time step   Y groups or key heads   Q taps of the convolution
  * of recurrent mixers; RWKV has its heads in H and K and the ranks of its small products in A, C, M, Z.
+ * Encoders have token types in T, relative buckets in B, classifier labels in N, widths of the dense layers behind pooling in I, O.
  * H, G and F may differ from block to block. */
 #ifndef LOAM_MODEL_ARCH_H
 #define LOAM_MODEL_ARCH_H
 
 #include "graph/graph.h"
+#include "loam/model.h"
 
 /* ---- tensors ---- */
 
@@ -44,6 +46,14 @@ typedef enum need {
 } need;
 
 typedef enum bias_need { NO_BIAS, BIAS, MAY_BIAS, UNUSED_BIAS } bias_need;
+
+/* What runs, and what it keeps between batches. */
+typedef enum stack_kind {
+    STACK_DECODER,         /* keys and values of all tokens */
+    STACK_WHOLE,           /* nothing: no causal mask, tokens see those of their own batch (diffusion) */
+    STACK_ENCODER,         /* nothing, and has no head: gives embeddings */
+    STACK_ENCODER_DECODER  /* "enc.blk." gives rows that cross attention of "dec.blk." reads */
+} stack_kind;
 
 /* Blocks with attention and blocks with a recurrent mixer have tensors of their own; tensors.def says which. */
 typedef enum when {
@@ -173,6 +183,7 @@ typedef enum temperature { TEMPERATURE_NONE, TEMPERATURE_NO_ROTARY, TEMPERATURE_
 
 typedef struct attention_recipe {
     bool raw_input;       /* reads x, not a norm of it */
+    bool norm_maybe;      /* reads x where attn_norm is not stored */
     slot second_norm;     /* where stored, attention reads this norm of x and the feed-forward attn_norm */
     bool clamp;           /* q, k, v to [-c, c], c = attention.clamp_kqv */
     head_norm head_norm;
@@ -196,6 +207,7 @@ typedef enum block_form {
     PARALLEL,                /* x + A(N1 x) + Y(N1 x) */
     PARALLEL_BY_KEY,         /* use_parallel_residual: x + A(N1 x) + Y(N2 x), else sequential */
     PARALLEL_WITHOUT_NORM,   /* parallel when ffn_norm is not stored, else sequential */
+    POST_NORM,               /* f = N(x + A x), with attn_norm_2 f = N(f + x); N(f + Y f) */
     DENSE_PLUS_EXPERTS       /* f = x + A(N1 x); f + dense(N2 f) + experts(N3 x), N3 = ffn_norm_exps */
 } block_form;
 
@@ -228,7 +240,9 @@ typedef struct recurrent_recipe {
 } recurrent_recipe;
 
 typedef enum ffn_kind { SWIGLU, SWIGLU_FUSED /* ffn_up holds gate, then up */, GEGLU, GELU, RELU_SQUARED, XIELU, CHANNEL_MIX /* RWKV */,
-                        NO_FFN } ffn_kind;
+                        FUSED_BY_KEY /* as SWIGLU_FUSED, the function from hidden_activation */,
+                        GEGLU_ANY /* ffn_gate stored: GEGLU; ffn_up of 2F: its halves; else GELU */,
+                        GEGLU_OR_RELU /* without ffn_gate: ReLU of ffn_up */, NO_FFN } ffn_kind;
 
 typedef struct ffn_recipe {
     ffn_kind kind;
@@ -245,6 +259,7 @@ typedef enum expert_blocks {
     EXPERTS_AFTER_LEADING,   /* il >= leading_dense_block_count */
     EXPERTS_EVERY_STEP,      /* (il + 1) mod interleave_moe_layer_step = 0 */
     EXPERTS_AFTER_LEADING_EVERY_STEP, /* both; a block behind the leading ones that the step leaves out computes silu(h) */
+    EXPERTS_SECOND_OF,       /* il mod moe_every_n_layers = 1 */
     EXPERTS_WHERE_STORED,    /* blocks with ffn_gate_inp */
     EXPERTS_DEAD             /* stored when E > 0, and every block then computes silu(h) */
 } expert_blocks;
@@ -286,6 +301,13 @@ typedef enum latent { LATENT_NONE, LATENT_PLAIN, LATENT_BY_KEY /* absorbed where
 /* Weight scales (NAME.scale) that take part; attn_output's always does. */
 enum scale_use { SCALE_NOT_QKV = 1, SCALE_FFN = 2, SCALE_EXPERTS = 4, SCALE_SHARED = 8, SCALE_RECURRENT = 16 };
 
+/* Scores of a whole sequence (pooling kind rank): cls, its function, cls.norm, cls.output. */
+typedef struct classifier_recipe {
+    loam_pooling from;       /* the row that it reads; 0: as LOAM_POOLING_CLS */
+    bool gelu;               /* behind cls, else tanh */
+    bool softmax;            /* over the labels */
+} classifier_recipe;
+
 struct hparams;
 
 typedef struct arch_spec {
@@ -312,6 +334,8 @@ typedef struct arch_spec {
     expert_recipe experts;
     shared_expert_recipe shared;
     unsigned scales;          /* scale_use */
+    stack_kind stack;
+    classifier_recipe classifier;
     bool block_kinds;         /* deci: H, G or F may be 0 in a block, which then is linear, missing or skipped */
     void (*adjust)(struct hparams *h); /* last word over the hyper-parameters */
 } arch_spec;

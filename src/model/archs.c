@@ -5,8 +5,8 @@
 
 #include "model/arch/archs.h"
 
-static const arch_spec *const families[] = { archs_llama, archs_qwen, archs_gemma, archs_gpt, archs_dense, archs_moe, archs_deepseek,
-                                           archs_recurrent, archs_hybrid };
+static const arch_spec *const families[] = { archs_llama, archs_qwen, archs_gemma, archs_gpt, archs_dense, archs_moe,
+                                             archs_deepseek, archs_recurrent, archs_hybrid, archs_diffusion, archs_encoders };
 
 #define FAMILIES (sizeof families / sizeof *families)
 
@@ -15,10 +15,6 @@ static const struct {
     const char *kind, *names;
 } refused[] = {
     { "hybrid of latent attention and recurrence", "kimi-linear" },
-    { "without causal mask", "dream llada llada-moe rnd1" },
-    { "encoder", "bert nomic-bert nomic-bert-moe jina-bert-v2 jina-bert-v3 modern-bert eurobert neo-bert gemma-embedding "
-                 "llama-embed t5encoder" },
-    { "encoder and decoder", "t5" },
     { "decoder with per-layer inputs", "gemma3n gemma4" },
 };
 

@@ -26,6 +26,8 @@ typedef struct binder {
     loam_model *m;
     loam_error *err;
     int il;                     /* block; -1 = outside */
+    bool encoder;               /* a block of the encoder of two stacks */
+    const char *prefix;         /* of its names: "blk.", "enc.blk.", "dec.blk." */
     symbols sym;
     tensor_rule rules[T_COUNT]; /* of this block */
 } binder;
@@ -84,7 +86,7 @@ static const char *shaped(shape_text text, const char *form, const char *width)
 static bool stored(const binder *b, slot s)
 {
     char name[96];
-    snprintf(name, sizeof name, "blk.%d.%s.weight", b->il, slots[s].name);
+    snprintf(name, sizeof name, "%s%d.%s.weight", b->prefix, b->il, slots[s].name);
     return gguf_tensor_find(b->m->file, name) != NULL;
 }
 
@@ -124,6 +126,20 @@ static bool holds(const binder *b, when w)
     return false;
 }
 
+/* One matrix may hold gate and up: the file's shape tells. */
+static void by_width(binder *b)
+{
+    char name[96];
+    snprintf(name, sizeof name, "%s%d.ffn_up.weight", b->prefix, b->il);
+    const gguf_tensor *t = b->il >= 0 && b->m->spec.ffn.kind == GEGLU_ANY ? gguf_tensor_find(b->m->file, name) : NULL;
+    if (t && t->ne[1] == 2 * SYM(b->sym, F)) b->rules[T_FFN_UP].shape = "D,2F";
+}
+
+static bool is_cross(int s)
+{
+    return s == T_CROSS_ATTN_NORM || s == T_CROSS_ATTN_Q || s == T_CROSS_ATTN_K || s == T_CROSS_ATTN_V || s == T_CROSS_ATTN_O;
+}
+
 /* Takes out what this kind of block does not have. */
 static void by_block(binder *b)
 {
@@ -134,6 +150,7 @@ static void by_block(binder *b)
         bool here = (slots[s].where == GLOBAL) == !l && holds(b, r->when);
         if (l && slots[s].where == DENSE) here = here && (l->ffn == FFN_DENSE || r->when == IN_EVERY);
         if (l && slots[s].where == EXPERT) here = here && (l->expert_tensors || r->when == IN_EVERY);
+        if (b->encoder && is_cross(s)) here = false;
         if (l && slots[s].where == ATTN) here = here && (l->mixer == MIXER_ATTENTION || l->mixer == MIXER_BOTH);
         if (l && slots[s].where == RECUR) here = here && (l->mixer == MIXER_RECURRENT || l->mixer == MIXER_BOTH);
         if (l && slots[s].where == CHANNEL) here = here && l->ffn == FFN_CHANNEL_MIX;
@@ -157,7 +174,7 @@ static void tensor_name(const binder *b, const char *name, suffix sfx, name_text
 {
     static const char *const suffixes[] = { "", ".weight", ".bias", "" };
     if (b->il < 0) snprintf(out, sizeof(name_text), "%s%s", name, suffixes[sfx]);
-    else snprintf(out, sizeof(name_text), "blk.%d.%s%s", b->il, name, suffixes[sfx]);
+    else snprintf(out, sizeof(name_text), "%s%d.%s%s", b->prefix, b->il, name, suffixes[sfx]);
 }
 
 static void print_shape(const int64_t *ne, int n, char *out, size_t size)
@@ -221,8 +238,11 @@ static bool is_factor(slot s)
 
 static bool is_vector(slot s, const extents *e)
 {
-    return e->n == 1 || s == T_SSM_NORM || s == T_ATTN_Q_NORM || s == T_ATTN_K_NORM;
+    return e->n == 1 || s == T_TOKEN_TYPES || s == T_ATTN_REL_B || s == T_SSM_NORM || s == T_ATTN_Q_NORM || s == T_ATTN_K_NORM;
 }
+
+/* Token types other than the first are never used. */
+static void keep_first_row(const weight *w) { ((weight *)w)->ne[1] = 1; }
 
 /* A norm with a row of its own for each head is one long row here. */
 static void flatten(const weight *w)
@@ -292,7 +312,9 @@ static loam_status take_bias(binder *b, const tensor_rule *r, const extents *sha
 static loam_status shape_of(const binder *b, const tensor_rule *r, extents *e)
 {
     const char *text = r->shape ? r->shape : slots[r->slot].shape;
-    if (expr_shape(text, &b->sym, e->ne, &e->n)) return LOAM_OK;
+    bool good = expr_shape(text, &b->sym, e->ne, &e->n);
+    for (int i = 0; i < 4; i++) good = good && e->ne[i] > 0;
+    if (good) return LOAM_OK;
     return fail(b->err, LOAM_E_FORMAT, "%s: the shape of tensor '%s' (%s) does not follow from the hyper-parameters",
                 gguf_path(b->m->file), slots[r->slot].name, text);
 }
@@ -307,8 +329,9 @@ static loam_status bind_slot(binder *b, const tensor_rule *r, bound *out)
     loam_status st = r->need == UNUSED ? LOAM_OK : shape_of(b, r, &e);
     if (st == LOAM_OK) st = take(b, name, r->need, &e, &out->w);
     if (st == LOAM_OK && out->w && is_vector(r->slot, &e) && r->slot != T_FFN_GATE_INP_SHEXP) st = want_float(b, out->w);
+    if (st == LOAM_OK && out->w && is_vector(r->slot, &e) && e.n == 2 && r->slot != T_ATTN_REL_B && r->slot != T_TOKEN_TYPES) flatten(out->w);
+    if (st == LOAM_OK && out->w && r->slot == T_TOKEN_TYPES) keep_first_row(out->w);
     if (st == LOAM_OK && out->w && is_factor(r->slot)) st = want_float(b, out->w);
-    if (st == LOAM_OK && out->w && is_vector(r->slot, &e) && e.n == 2) flatten(out->w);
     if (st == LOAM_OK) st = take_bias(b, r, &e, out);
     return st == LOAM_OK && e.n > 1 ? take_scales(b, r->slot, out) : st;
 }
@@ -374,6 +397,7 @@ static loam_status bind_set(binder *b, int il, block_weights *out)
     for (const tensor_rule *r = a->tensors; r && r->slot != T_NONE; r++)
         if (holds(b, r->when)) b->rules[r->slot] = *r;
     by_block(b);
+    by_width(b);
     for (int s = 1; s < T_COUNT; s++) {
         out->t[s].scale = 1;
         loam_status st = bind_slot(b, &b->rules[s], &out->t[s]);
@@ -424,6 +448,19 @@ static loam_status make_weights(loam_model *m, loam_error *err)
     return LOAM_OK;
 }
 
+/* The other stack. */
+static loam_status bind_encoder(binder *b)
+{
+    loam_model *m = b->m;
+    m->encoder = mem_zalloc_array((size_t)m->hp.n_layer, sizeof *m->encoder);
+    if (!m->encoder) return fail_nomem(b->err, "an encoder", (uint64_t)m->hp.n_layer * sizeof *m->encoder);
+    b->encoder = true;
+    b->prefix = "enc.blk.";
+    loam_status st = LOAM_OK;
+    for (int il = 0; il < m->hp.n_layer && st == LOAM_OK; il++) st = bind_set(b, il, &m->encoder[il]);
+    return st;
+}
+
 /* Names what nobody asked for; blocks behind the last one that runs are not looked at. */
 static void warn_unused(const loam_model *m)
 {
@@ -439,13 +476,15 @@ static void warn_unused(const loam_model *m)
 
 loam_status model_bind(loam_model *m, loam_error *err)
 {
-    binder b = { .m = m, .err = err };
+    bool both = m->spec.stack == STACK_ENCODER_DECODER, t5 = m->spec.ffn.kind == GEGLU_OR_RELU;
+    binder b = { .m = m, .err = err, .prefix = both ? "dec.blk." : t5 ? "enc.blk." : "blk." };
     loam_status st = make_weights(m, err);
     if (st == LOAM_OK) st = bind_set(&b, -1, &m->globals);
-    for (int il = 0; il < m->hp.n_layer && st == LOAM_OK; il++) {
+    for (int il = 0; il < (both ? m->hp.n_decoder : m->hp.n_layer) && st == LOAM_OK; il++) {
         st = bind_set(&b, il, &m->blocks[il]);
         if (st == LOAM_OK) st = invert_scales(m, il, err);
     }
+    if (both && st == LOAM_OK) st = bind_encoder(&b);
     if (st == LOAM_OK) warn_unused(m);
     return st;
 }

@@ -10,7 +10,10 @@ value *build_linear(builder *b, const bound *t, value *x)
     return g_add(b->g, y, g_weight(b->g, t->b));
 }
 
-value *build_norm(builder *b, value *x, const bound *t) { return g_norm(b->g, b->h->norm, x, t->w, t->b, b->h->eps, 0); }
+value *build_norm(builder *b, value *x, const bound *t)
+{
+    return g_norm(b->g, x, t->w, t->b, (norm_params){ b->h->norm, b->h->eps, 0 });
+}
 
 value *build_narrow(builder *b, value *x)
 {
@@ -53,6 +56,7 @@ static value *embed(builder *b)
         value *ids = g_input(b->g, INPUT_TOKENS, 1);
         x = g_scale(b->g, g_adapt_rows(b->g, table, ids, g_embed(b->g, table, ids)), b->h->embedding_scale);
     }
+    if (t[T_TOKEN_TYPES].w) x = g_add(b->g, x, g_weight(b->g, t[T_TOKEN_TYPES].w));
     if (t[T_POSITION_EMBD].w) x = g_add(b->g, x, g_embed(b->g, t[T_POSITION_EMBD].w, b->pos));
     if (t[T_TOKEN_EMBD_NORM].w) x = build_norm(b, x, &t[T_TOKEN_EMBD_NORM]);
     return g_name(x, "embedding");
@@ -99,7 +103,7 @@ static bool is_parallel(const builder *b)
     switch (b->a->form) {
     case PARALLEL: return true;
     case PARALLEL_WITHOUT_NORM: return !b->t[T_FFN_NORM].w;
-    case SEQUENTIAL: case PARALLEL_BY_KEY: case DENSE_PLUS_EXPERTS: break;
+    case SEQUENTIAL: case POST_NORM: case PARALLEL_BY_KEY: case DENSE_PLUS_EXPERTS: break;
     }
     return false;
 }
@@ -128,7 +132,8 @@ static value *block(builder *b, value *x)
     graph *g = b->g;
     const bound *t = b->t;
     slot second = b->a->attn.second_norm;
-    value *n1 = b->a->attn.raw_input ? x : build_norm(b, x, &t[T_ATTN_NORM]);
+    if (b->a->form == POST_NORM) return build_post_norm_block(b, x);
+    value *n1 = b->a->attn.raw_input || (b->a->attn.norm_maybe && !t[T_ATTN_NORM].w) ? x : build_norm(b, x, &t[T_ATTN_NORM]);
     value *in = second != T_NONE && t[second].w ? build_norm(b, x, &t[second]) : n1;
     if (b->l->mixer == MIXER_NONE) {
         if (b->il == b->h->n_layer - 1 && b->p->n_outputs == 0) return NULL;
@@ -197,7 +202,8 @@ static void head(builder *b, value *x)
     graph *g = b->g;
     const bound *t = b->m->globals.t;
     const hparams *h = b->h;
-    value *n = g_name(build_norm(b, x, &t[t[T_LAST_NORM].w ? T_LAST_NORM : T_OUTPUT_NORM]), "final norm");
+    slot last = model_has_cross(b->m) ? T_DEC_OUTPUT_NORM : t[T_LAST_NORM].w ? T_LAST_NORM : T_OUTPUT_NORM;
+    value *n = g_name(build_norm(b, x, &t[last]), "final norm");
     if (b->p->want_embd) g_output(g, OUTPUT_EMBD, n);
     if (!b->p->want_logits) return;
     const bound *out = t[T_OUTPUT].w ? &t[T_OUTPUT] : &t[T_TOKEN_EMBD];
@@ -219,7 +225,14 @@ loam_status model_build(const loam_model *m, const build_params *p, graph *g, lo
     g->n_adapters = p->n_adapters;
     rope_resolve(m, p, &b.rope);
     b.pos = g_input(g, INPUT_POS, 1);
-    value *x = blocks(&b, embed(&b));
-    if (x && p->n_outputs > 0) head(&b, x);
+    value *x = embed(&b);
+    bool t5 = m->spec.ffn.kind == GEGLU_OR_RELU;
+    if (t5 && p->encode) {
+        build_t5_encode(&b, x);
+        return graph_check(g, err);
+    }
+    x = t5 ? build_t5_decoder(&b, x) : blocks(&b, x);
+    if (x && m->spec.stack == STACK_ENCODER) build_embeddings(&b, x);
+    else if (x && p->n_outputs > 0) head(&b, x);
     return graph_check(g, err);
 }

@@ -1,6 +1,7 @@
 /* build.h - the builder's state, shared by the files that build one part each:
  *
  *   build.c  embedding, order of the branches of a block, head        attn.c  attention     latent.c  latent attention
+ *   encoder.c  post-norm blocks, T5, embeddings
  *   ffn.c    dense feed-forward and shared expert                      moe.c   experts
  *   recurrent.c  the recurrent mixers but RWKV's                       rwkv.c  those */
 #ifndef LOAM_MODEL_BUILD_H
@@ -42,6 +43,11 @@ value *build_latent_attention(builder *b, value *h);
 /* Scores, window and softmax: q [k_dim, H, T]; the heads' outputs, narrowed. Writes k, v first. */
 value *build_heads(builder *b, value *q, value *k, value *v);
 
+/* encoder.c */
+value *build_post_norm_block(builder *b, value *x);
+value *build_t5_decoder(builder *b, value *x);
+void build_t5_encode(builder *b, value *x);
+void build_embeddings(builder *b, value *x); /* of a model without a head */
 value *build_recurrent(builder *b, value *h);
 /* Each kind: NULL when only the state was wanted. */
 value *build_mamba(builder *b, value *h);

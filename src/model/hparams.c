@@ -27,7 +27,7 @@ static void read_heads(hparams *h, keys *k)
     int64_t heads[LIMIT_LAYERS], kv[LIMIT_LAYERS], ff[LIMIT_LAYERS];
     bool headless = h->spec->recurrent.kind && h->spec->recurrent.blocks == RECURRENT_EVERYWHERE;
     key_per_block(k, "attention.head_count", headless ? 0 : -1, LIMIT_HEADS, heads, h->n_layer);
-    memcpy(kv, heads, sizeof kv);
+    memcpy(kv, heads, (size_t)h->n_layer * sizeof *kv);
     if (key_present(k, "attention.head_count_kv"))
         key_per_block(k, "attention.head_count_kv", -1, LIMIT_HEADS, kv, h->n_layer);
     key_per_block(k, "feed_forward_length", 0, LIMIT_WIDTH, ff, h->n_layer);
@@ -230,6 +230,7 @@ loam_status hparams_read(hparams *h, const arch_spec *spec, const gguf_file *f, 
     S(V) = vocabulary(f);
     keys k = { .file = f, .spec = spec, .err = err };
     check_required(h, &k);
+    if (S(V) > LIMIT_VOCAB) return fail(err, LOAM_E_FORMAT, "%s: %lld tokens, at most %u", gguf_path(f), (long long)S(V), LIMIT_VOCAB);
     read_widths(h, &k);
     if (k.status == LOAM_OK) {
         read_latent(h, &k);
@@ -238,6 +239,7 @@ loam_status hparams_read(hparams *h, const arch_spec *spec, const gguf_file *f, 
         hparams_windows(h, &k);
         read_attention(h, &k);
         read_factors(h, &k);
+        hparams_encoder(h, &k);
         hparams_experts(h, &k);
         hparams_place_experts(h, &k);
         hparams_recurrent_blocks(h, &k);

@@ -46,12 +46,18 @@ typedef struct hparams {
     rope_facts rope;
     window_kind window;      /* of the window blocks; WINDOW_NONE when there are none */
     int window_size;
-    /* factors; 1 = none */
-    float embedding_scale, residual_scale, hidden_scale, logit_scale;
-    float logit_cap, score_cap;                                      /* 0 = off */
-    float clamp, alibi, value_scale;                                 /* 0, 0, 1 = off */
-    float attention_scale, output_scale;                             /* keys; 0 = absent */
-    float temperature, temperature_n, temperature_o;                 /* 0 = off */
+    float embedding_scale, residual_scale, hidden_scale, logit_scale; /* 1 = none */
+    float logit_cap, score_cap;          /* 0 = off */
+    float clamp, alibi;                  /* 0 = off */
+    float value_scale;                   /* 1 = none */
+    float attention_scale, output_scale; /* keys; 0 = absent */
+    float temperature;                   /* 0 = off */
+    float temperature_n, temperature_o;
+    /* encoders */
+    int n_decoder;           /* blocks of the decoder where there are two stacks */
+    int32_t decoder_start;   /* -1: none */
+    gate_kind activation;    /* of FUSED_BY_KEY */
+    loam_pooling pooling;    /* NONE where the file says nothing */
     router_kind router;
     bool router_given;       /* by expert_gating_func */
     bool normalise;

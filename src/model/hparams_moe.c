@@ -84,6 +84,7 @@ void hparams_place_experts(hparams *h, keys *k)
     bool steps = where == EXPERTS_EVERY_STEP || where == EXPERTS_AFTER_LEADING_EVERY_STEP;
     int64_t lead = leading ? key_int(k, "leading_dense_block_count", 0, LIMIT_LAYERS) : 0;
     int64_t step = steps ? key_int(k, "interleave_moe_layer_step", 0, LIMIT_LAYERS) : 0;
+    int64_t every = where == EXPERTS_SECOND_OF ? key_int(k, "moe_every_n_layers", 0, LIMIT_LAYERS) : 0;
     for (int i = 0; i < h->n_layer; i++) {
         layer_facts *l = &h->layers[i];
         bool on_step = step > 0 && (i + 1) % step == 0;
@@ -95,6 +96,7 @@ void hparams_place_experts(hparams *h, keys *k)
         case EXPERTS_EVERYWHERE: stored = true; break;
         case EXPERTS_AFTER_LEADING: case EXPERTS_AFTER_LEADING_EVERY_STEP: stored = i >= lead; break;
         case EXPERTS_EVERY_STEP: stored = on_step; break;
+        case EXPERTS_SECOND_OF: stored = every > 0 && i % every == 1; break;
         case EXPERTS_WHERE_STORED:
             snprintf(name, sizeof name, "blk.%d.ffn_gate_inp.weight", i);
             stored = gguf_tensor_find(k->file, name) != NULL;

@@ -168,6 +168,7 @@ void loam_model_free(loam_model *m)
     mem_free(m->owned);
     mem_free(m->owned_weights);
     mem_free(m->blocks);
+    mem_free(m->encoder);
     mem_free(m->used);
     mem_free(m->weights);
     hparams_free(&m->hp);
@@ -258,14 +259,17 @@ int model_n_layer(const loam_model *m) { return m->hp.n_layer; }
 layer_cache model_layer_cache(const loam_model *m, int layer)
 {
     const hparams *h = &m->hp;
-    if (layer < 0 || layer >= h->n_layer) return (layer_cache) { .present = false };
-    const layer_facts *l = &h->layers[layer];
-    bool skipped = m->spec.block_kinds && !l->n_ff, state = l->mixer == MIXER_RECURRENT || l->mixer == MIXER_BOTH;
+    if (layer < 0 || layer >= model_n_cache(m)) return (layer_cache) { .present = false };
+    const layer_facts *l = &h->layers[layer % h->n_layer];
+    int part = layer / h->n_layer; /* of two stacks: 0 decoder, 1 encoder, 2 cross attention */
+    bool skipped = (m->spec.block_kinds && !l->n_ff) || (model_has_cross(m) && part != 1 && layer % h->n_layer >= h->n_decoder);
+    bool state = l->mixer == MIXER_RECURRENT || l->mixer == MIXER_BOTH;
     int64_t r_row = 0, s_row = 0;
     if (state) hparams_state_rows(h, &r_row, &s_row);
     return (layer_cache) {
-        .r_row = r_row, .s_row = s_row,
-        .present = (l->mixer == MIXER_ATTENTION || l->mixer == MIXER_BOTH) && l->n_head && l->n_head_kv && !skipped, .n_kv_head = (int)l->n_head_kv,
+        .r_row = r_row, .s_row = s_row, .encode = model_keeps_nothing(m) || part > 0,
+        .present = (l->mixer == MIXER_ATTENTION || l->mixer == MIXER_BOTH) && l->n_head && l->n_head_kv && !skipped,
+        .n_kv_head = (int)l->n_head_kv,
         .k_dim = (int)SYM(h->sym, K), .v_dim = (int)SYM(h->sym, W), .window = l->window ? h->window : WINDOW_NONE,
         .window_size = l->window ? h->window_size : 0,
     };
@@ -276,7 +280,7 @@ bool model_causal(const loam_model *m) { return m->hp.causal; }
 bool model_can_shift(const loam_model *m)
 {
     rope_kind k = m->hp.rope.kind;
-    return !m->globals.t[T_POSITION_EMBD].w && (m->hp.rope.none || k == ROPE_NORM || k == ROPE_NEOX);
+    return m->spec.stack == STACK_DECODER && !m->globals.t[T_POSITION_EMBD].w && (m->hp.rope.none || k == ROPE_NORM || k == ROPE_NEOX);
 }
 
 int32_t model_position_limit(const loam_model *m)

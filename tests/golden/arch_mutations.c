@@ -48,7 +48,7 @@ static bool mutate_file(const char *folder, const char *name, int seen[TRAIT_COU
     for (trait t = 0; t < TRAIT_COUNT; t++) {
         if (loam_model_open(&m, path, NULL, &err) != LOAM_OK) return err.code == LOAM_E_UNSUPPORTED;
         arch_expected e;
-        if (model_mutate(m, t) && arch_load(&e, folder, name, loam_model_n_vocab(m))) {
+        if (model_mutate(m, t) && arch_load(&e, folder, name, m)) {
             double d = arch_distance(m, &e, &err);
             const char *why;
             bool noticed = d >= least_of(name, t, &why);

@@ -113,4 +113,3 @@ void check_sets(void (*fn)(const kernels *ref, const kernels *k))
         fn(ref, k);
     }
 }
-

@@ -21,7 +21,8 @@ static void values(void **state)
         const char *text;
         int64_t value;
     } cases[] = {
-        { "D", 4 }, { "12", 12 }, { "HK", 88 }, { "HK+2GK", 88 + 154 }, { "D/2", 2 }, { "E/B", 2 }, { "H(M-R+Z)", 8 * (13 - 18 + 26) },
+        { "D", 4 }, { "12", 12 }, { "HK", 88 }, { "HK+2GK", 88 + 154 }, { "D/2", 2 }, { "E/B", 2 },
+        { "H(M-R+Z)", 8 * (13 - 18 + 26) },
         { "3HK", 264 }, { "HK-HR+HW", 88 - 144 + 184 }, { "2(F/2)", 6 }, { "(((A)))", 1 }, { "XN", 24 * 14 }, { "F/4", 1 },
     };
     symbols s = table();
@@ -35,7 +36,8 @@ static void values(void **state)
 static void refusals(void **state)
 {
     (void)state;
-    static const char *const bad[] = { "", "+", "D+", "d", "D,", "(D", "D)", "D/0", "D/(A-A)", "A-B", "D D", "((((((D))))))", "D%2" };
+    static const char *const bad[] = { "", "+", "D+", "d", "D,", "(D", "D)", "D/0", "D/(A-A)", "A-B",
+                                       "D D", "((((((D))))))", "D%2" };
     symbols s = table();
     int64_t v;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)

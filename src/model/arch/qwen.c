@@ -31,9 +31,10 @@ const arch_spec archs_qwen[] = {
     },
     {
         .name = "qwen3",
-        .tensors = TENSORS(HEAD_NORMS, IGNORES(CLS_OUTPUT)),
+        .tensors = TENSORS(HEAD_NORMS, MAYBE(CLS_OUTPUT, .bias = MAY_BIAS)),
         .rope.kind = ROTARY_HALVES,
         .attn.head_norm = HEAD_NORM_SHARED,
+        .classifier = { .from = LOAM_POOLING_LAST, .softmax = true },
         .scales = SCALE_FFN,
     },
     {
@@ -46,8 +47,9 @@ const arch_spec archs_qwen[] = {
     },
     {
         .name = "qwen3vl",
-        .tensors = TENSORS(HEAD_NORMS, IGNORES(CLS_OUTPUT)),
+        .tensors = TENSORS(HEAD_NORMS, MAYBE(CLS_OUTPUT, .bias = MAY_BIAS)),
         .rope.kind = ROTARY_INTERLEAVED,
+        .classifier = { .from = LOAM_POOLING_LAST, .softmax = true },
         .attn.head_norm = HEAD_NORM_SHARED,
     },
     {

@@ -2,7 +2,7 @@
 #ifndef LOAM_KERNELS_AVX512VNNI_MUL_FEW_H
 #define LOAM_KERNELS_AVX512VNNI_MUL_FEW_H
 
-#include "kernels/x86/avx512vnni/mul_levels.h"
+#include "kernels/x86/avx512vnni/mul.h"
 
 INLINE __m512i start(const int32_t *init, const traits t)
 {
@@ -26,7 +26,7 @@ INLINE __m512i dot(__m512i first, const __m512i *q, const int8_t *v, int width, 
 
 INLINE void prefetch(const uint8_t *p, int bytes)
 {
-    if(0) for (int i = 0; i < bytes; i += 64) _mm_prefetch((const char *)p + i, _MM_HINT_T1);
+    for (int i = 0; i < bytes; i += 64) _mm_prefetch((const char *)p + i, _MM_HINT_T1);
 }
 
 /* ---- A32 --------------------------------------------------------------------------------------------------------- */
@@ -53,8 +53,7 @@ INLINE void few32_sink(void *sink, int block, const __m512i q[8])
 INLINE void few32_run(const strip *s, const traits t, levels_fn levels, int n)
 {
     __m512 acc[FEW];
-    const __mmask16 rows = mask_of(s->rows);
-    for (int c = 0; c < n; c++) acc[c] = y_start(s->y + (size_t)c * s->y_stride, rows, s->resume);
+    for (int c = 0; c < n; c++) acc[c] = y_start(s->y + (size_t)c * s->y_stride, s->rows, s->resume);
     few32 f = { .x = s->x, .x_stride = s->x_stride, .t = t, .n = n };
     const uint8_t *w = s->w, *next = s->next;
     for (int64_t left = s->pieces; left > 0; left -= 8, f.x += sizeof(act_a32)) {
@@ -75,7 +74,7 @@ INLINE void few32_run(const strip *s, const traits t, levels_fn levels, int n)
             }
         }
     }
-    for (int c = 0; c < n; c++) _mm512_mask_storeu_ps(s->y + (size_t)c * s->y_stride, rows, acc[c]);
+    for (int c = 0; c < n; c++) y_store(s->y + (size_t)c * s->y_stride, s->rows, acc[c]);
 }
 
 /* ---- A256 -------------------------------------------------------------------------------------------------------- */
@@ -122,8 +121,7 @@ INLINE __m512i minima(const head256 *h, const act_a256 *x, const traits t)
 INLINE void few256_run(const strip *s, const traits t, head_fn head, levels_fn levels, int n)
 {
     __m512 acc[FEW];
-    const __mmask16 rows = mask_of(s->rows);
-    for (int c = 0; c < n; c++) acc[c] = y_start(s->y + (size_t)c * s->y_stride, rows, s->resume);
+    for (int c = 0; c < n; c++) acc[c] = y_start(s->y + (size_t)c * s->y_stride, s->rows, s->resume);
     _Alignas(64) head256 h;
     few256 f = { .x = s->x, .x_stride = s->x_stride, .head = &h, .t = t, .n = n };
     const uint8_t *w = s->w, *next = s->next;
@@ -141,7 +139,7 @@ INLINE void few256_run(const strip *s, const traits t, head_fn head, levels_fn l
             acc[c] = _mm512_fnmadd_ps(_mm512_mul_ps(_mm512_load_ps(h.dmin), dx), _mm512_cvtepi32_ps(minima(&h, x, t)), acc[c]);
         }
     }
-    for (int c = 0; c < n; c++) _mm512_mask_storeu_ps(s->y + (size_t)c * s->y_stride, rows, acc[c]);
+    for (int c = 0; c < n; c++) y_store(s->y + (size_t)c * s->y_stride, s->rows, acc[c]);
 }
 
 #define FEW_COLUMNS(suffix, n, run, ...) static void few##n##_##suffix(const strip *s) { run(s, __VA_ARGS__, n); }
