@@ -14,8 +14,9 @@
 /* Two recurrent layers; with pages beside them where `hybrid`. */
 static memory *fresh(bool hybrid)
 {
-    memory_layer layers[2] = { { hybrid, 1, 8, 8, 0, 3, 5 }, { false, 0, 0, 0, 0, 3, 0 } };
-    memory_params p = { layers, 2, 512, 512, N_SEQ, N_BATCH, LOAM_F32, LOAM_F32 };
+    memory_layer layers[2] = { { .present = hybrid, .n_kv_head = 1, .k_dim = 8, .v_dim = 8, .r_row = 3, .s_row = 5 }, { .r_row = 3 } };
+    memory_params p = { .layers = layers, .n_layer = 2, .n_ctx = 512, .n_ctx_seq = 512, .n_seq_max = N_SEQ, .n_batch = N_BATCH,
+                        .k_type = LOAM_F32, .v_type = LOAM_F32 };
     memory *m = NULL;
     loam_error err;
     assert_int_equal(memory_new(&m, &p, &err), LOAM_OK);
