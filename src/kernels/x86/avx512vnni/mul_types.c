@@ -1,7 +1,7 @@
 /* mul_types.c - the types with fast integer products, their kernels and the entry into the table. */
 #include "kernels/x86/avx512vnni/mul_panel.h"
 
-#include "kernels/x86/mul_generic.h"
+#include "kernels/x86/mul_long.h"
 
 static const mul_shape shape = { .rows = 16, .few = FEW, .panels = 6, .chunk = MUL_CHUNK, .columns = 32,
     .tile_panels = TILE_PANELS, .tile_columns = TILE_COLUMNS, .panel32 = sizeof(panel32), .panel256 = sizeof(panel256) };
@@ -52,30 +52,34 @@ _Static_assert(6 * (MUL_CHUNK / 32) * sizeof(panel32) + MUL_TAIL <= MUL_SCRATCH,
     T256(Q2_K, q2_K, vnni_core256_narrow_min, 84, 0, false, true, true) \
     T256(IQ4_XS, iq4_xs, vnni_core256_wide_offset, 136, 0, true, false, false) \
     T256(TQ1_0, tq1_0, vnni_core256_wide_offset, 54, 0, true, false, false) \
-    T256(TQ2_0, tq2_0, vnni_core256_wide_offset, 66, 0, true, false, false)
+    T256(TQ2_0, tq2_0, vnni_core256_wide_offset, 66, 0, true, false, false) \
+    T256(IQ2_XXS, iq2_xxs, vnni_core256_wide_offset, 66, 0, true, false, false) \
+    T256(IQ2_XS, iq2_xs, vnni_core256_narrow_offset, 74, 0, true, true, false) \
+    T256(IQ2_S, iq2_s, vnni_core256_narrow_offset, 82, 0, true, true, false) \
+    T256(IQ3_XXS, iq3_xxs, vnni_core256_wide_offset, 98, 0, true, false, false) \
+    T256(IQ3_S, iq3_s, vnni_core256_wide_offset, 110, 0, true, false, false) \
+    T256(IQ1_S, iq1_s, vnni_core256_wide_offset, 50, 0, true, false, false) \
+    T256(IQ1_M, iq1_m, vnni_core256_narrow_offset, 56, 0, true, true, false)
 
 FAST_TYPES(TYPE32, TYPE256)
 
-/* ---- the other types: panels only ------------------------------------------------------------------------------------ */
+/* ---- blocks of several pieces: panels only -------------------------------------------------------------------------- */
 
-#define OTHER(NAME, width, sub, values_, block) \
-    static void panel_##NAME(const uint8_t *w, size_t s, int64_t pieces, void *out) \
+#define LONG(NAME, suffix, core, values_, block) \
+    static void panel_##suffix(const uint8_t *w, size_t s, int64_t pieces, void *out) \
     { \
-        panel##width##_generic(w, s, pieces, out, &weight_forms[LOAM_##NAME], 0x80); \
+        long_panel(w, s, pieces, out, (const long_type){ values_, block, suffix##_row, suffix##_scales }, 0x80); \
     } \
-    static void mul_##NAME(const mul_args *a) \
+    static void mul_##suffix(const mul_args *a) \
     { \
-        static const mul_type t = { &shape, NULL, panel_##NAME, vnni_core##width##_##sub, values_, block, width == 256 }; \
+        static const mul_type t = { &shape, NULL, panel_##suffix, vnni_core32_##core, values_, block, false }; \
         mul_run(a, &t); \
     }
-#define vnni_core256_wide vnni_core256_wide_offset
-#define vnni_core256_narrow vnni_core256_narrow_offset
-OTHER_TYPES(OTHER)
+LONG_TYPES(LONG)
 
 void kernels_avx512vnni_mul(kernels *k)
 {
 #define FILL(NAME, suffix, ...) k->mul[LOAM_##NAME] = mul_##suffix;
-#define FILL_OTHER(NAME, ...) k->mul[LOAM_##NAME] = mul_##NAME;
     FAST_TYPES(FILL, FILL)
-    OTHER_TYPES(FILL_OTHER)
+    LONG_TYPES(FILL)
 }
