@@ -1,7 +1,7 @@
 /* mul.c - integer products with AVX2: panels of every type, and the entry into the table. */
 #include "kernels/x86/avx2/mul.h"
 
-#include "kernels/x86/mul_generic.h"
+#include "kernels/x86/mul_long.h"
 
 static const mul_shape shape = { .rows = LANES, .panels = 4, .chunk = 512, .columns = 32, .tile_panels = 1,
     .tile_columns = TILE_COLUMNS, .panel32 = sizeof(panel32), .panel256 = sizeof(panel256) };
@@ -79,31 +79,35 @@ INLINE void panel256_run(const uint8_t *w, size_t s, int64_t pieces, panel256 *o
     T256(Q2_K, q2_K, avx2_core256_narrow_raw8_min, 84, .has_min = true) \
     T256(IQ4_XS, iq4_xs, avx2_core256_wide_signed, 136, .offset = true) \
     T256(TQ1_0, tq1_0, avx2_core256_wide_signed, 54, .offset = true) \
-    T256(TQ2_0, tq2_0, avx2_core256_wide_signed, 66, .offset = true)
+    T256(TQ2_0, tq2_0, avx2_core256_wide_signed, 66, .offset = true) \
+    T256(IQ2_XXS, iq2_xxs, avx2_core256_wide_signed, 66, .offset = true) \
+    T256(IQ2_XS, iq2_xs, avx2_core256_narrow_signed, 74, .offset = true) \
+    T256(IQ2_S, iq2_s, avx2_core256_narrow_signed, 82, .offset = true) \
+    T256(IQ3_XXS, iq3_xxs, avx2_core256_wide_signed, 98, .offset = true) \
+    T256(IQ3_S, iq3_s, avx2_core256_wide_signed, 110, .offset = true) \
+    T256(IQ1_S, iq1_s, avx2_core256_wide_signed, 50, .offset = true) \
+    T256(IQ1_M, iq1_m, avx2_core256_narrow_signed, 56, .offset = true)
 
 FAST_TYPES(TYPE32, TYPE256)
 
-#define OTHER(NAME, width, sub, values_, block) \
-    static void panel_##NAME(const uint8_t *w, size_t s, int64_t pieces, void *out) \
+#define LONG(NAME, suffix, core, values_, block) \
+    static void panel_##suffix(const uint8_t *w, size_t s, int64_t pieces, void *out) \
     { \
-        panel##width##_generic(w, s, pieces, out, &weight_forms[LOAM_##NAME], 0); \
+        long_panel(w, s, pieces, out, (const long_type){ values_, block, suffix##_row, suffix##_scales }, 0); \
     } \
-    static void mul_##NAME(const mul_args *a) \
+    static void mul_##suffix(const mul_args *a) \
     { \
-        static const mul_type t = { &shape, NULL, panel_##NAME, avx2_core##width##_##sub, values_, block, width == 256 }; \
+        static const mul_type t = { &shape, NULL, panel_##suffix, avx2_core32_##core, values_, block, false }; \
         mul_run(a, &t); \
     }
 #define avx2_core32_plain avx2_core32_signed
-#define avx2_core256_wide avx2_core256_wide_signed
-#define avx2_core256_narrow avx2_core256_narrow_signed
-OTHER_TYPES(OTHER)
+LONG_TYPES(LONG)
 
 void kernels_avx2_mul(kernels *k)
 {
 #define FILL(NAME, suffix, ...) k->mul[LOAM_##NAME] = mul_##suffix;
-#define FILL_OTHER(NAME, ...) k->mul[LOAM_##NAME] = mul_##NAME;
     FAST_TYPES(FILL, FILL)
-    OTHER_TYPES(FILL_OTHER)
+    LONG_TYPES(FILL)
     avx2_act_encode(k);
     kernels_avx2_mulf(k);
 }

@@ -19,7 +19,7 @@
 #include "kernels/x86/mul_super.h"
 
 /* FEW: up to this many columns are multiplied without panels. The core takes TILE_PANELS x TILE_COLUMNS. */
-enum { FEW = 8, TILE_PANELS = 3, TILE_COLUMNS = 4 };
+enum { FEW = 4, TILE_PANELS = 3, TILE_COLUMNS = 4 };
 
 #define CORES TILE_PANELS * TILE_COLUMNS
 extern const core_fn vnni_core32_plain[CORES], vnni_core32_min[CORES], vnni_core32_split[CORES];

@@ -144,10 +144,8 @@ INLINE void few256_run(const strip *s, const traits t, head_fn head, levels_fn l
 
 #define FEW_COLUMNS(suffix, n, run, ...) static void few##n##_##suffix(const strip *s) { run(s, __VA_ARGS__, n); }
 #define FEW_KERNELS(suffix, ...) \
-    FEW_COLUMNS(suffix, 1, __VA_ARGS__) FEW_COLUMNS(suffix, 2, __VA_ARGS__) FEW_COLUMNS(suffix, 3, __VA_ARGS__) \
-    FEW_COLUMNS(suffix, 4, __VA_ARGS__) FEW_COLUMNS(suffix, 5, __VA_ARGS__) FEW_COLUMNS(suffix, 6, __VA_ARGS__) \
-    FEW_COLUMNS(suffix, 7, __VA_ARGS__) FEW_COLUMNS(suffix, 8, __VA_ARGS__)
-#define FEW_NAMES(suffix) \
-    few1_##suffix, few2_##suffix, few3_##suffix, few4_##suffix, few5_##suffix, few6_##suffix, few7_##suffix, few8_##suffix
+    FEW_COLUMNS(suffix, 1, __VA_ARGS__) FEW_COLUMNS(suffix, 2, __VA_ARGS__) \
+    FEW_COLUMNS(suffix, 3, __VA_ARGS__) FEW_COLUMNS(suffix, 4, __VA_ARGS__) \
+    static const few_fn few_##suffix[FEW] = { few1_##suffix, few2_##suffix, few3_##suffix, few4_##suffix };
 
 #endif
