@@ -56,7 +56,8 @@ loam_status mem_states_init(memory *m, const memory_params *p, loam_error *err)
     s->work_past_len = mem_zalloc_array(n_seq, sizeof *s->work_past_len);
     s->rootless = mem_zalloc_array(n_seq, sizeof *s->rootless);
     s->left = mem_alloc_array(n_batch, sizeof *s->left);
-    if (!s->past || !s->work_past || !s->past_len || !s->work_past_len || !s->rootless || !s->left || !s->cells || !s->tail || !s->work || !s->seqs || !s->n_seqs || !s->run_of || !s->tokens || !s->runs)
+    if (!s->past || !s->work_past || !s->past_len || !s->work_past_len || !s->rootless || !s->left || !s->cells || !s->tail ||
+        !s->work || !s->seqs || !s->n_seqs || !s->run_of || !s->tokens || !s->runs)
         return fail_nomem(err, "the tables of recurrent states", (uint64_t)n_batch * sizeof(state_run));
     for (size_t i = 0; i < n_seq; i++) s->tail[i] = s->work[i] = -1;
     return LOAM_OK;

@@ -1,6 +1,6 @@
-/* recurrent.c - recurrent and hybrid models through the public interface: the same bits whatever the threads, the cut of the
- * prompt and the company; aborts change nothing; copies and saved states go on as the original does. Models: tests/golden/data/arch,
- * and ../shared/golden/arch where it is. */
+/* recurrent.c - recurrent and hybrid models through the public interface: the same bits whatever the threads, the
+ * cut of the prompt and the company; aborts change nothing; copies and saved states go on as the original does.
+ * Models: tests/golden/data/arch, and ../shared/golden/arch where it is. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,8 @@ typedef struct setting {
 } setting;
 
 static const setting settings[] = {
-    { 2, 512, 512, 0 }, { 3, 512, 512, 0 }, { 1, 7, 512, 0 }, { 2, 512, 7, 0 }, { 2, 512, 1, 0 }, { 2, 512, 512, 1 }, { 2, 5, 512, 1 },
+    { 2, 512, 512, 0 }, { 3, 512, 512, 0 }, { 1, 7, 512, 0 }, { 2, 512, 7, 0 }, { 2, 512, 1, 0 }, { 2, 512, 512, 1 }, { 2, 5,
+                                                                                                                        512, 1 },
 };
 
 /* All logits of sequence 2, with sequences 0 and 1 mixed in where `others`. */
@@ -81,7 +82,8 @@ static int same_bits(const loam_model *m, const char *name, const float *law)
         const setting *s = &settings[i];
         decode_all(m, s, got);
         if (memcmp(law, got, bytes) == 0) continue;
-        print_message("%s: threads %d, ubatch %d, batch %d, others %d: differs\n", name, s->threads, s->ubatch, s->batch, s->others);
+        print_message("%s: threads %d, ubatch %d, batch %d, others %d: differs\n", name, s->threads, s->ubatch, s->batch,
+                      s->others);
         bad++;
     }
     mem_free(got);
@@ -191,7 +193,8 @@ static void own_models(void **state)
 static void shared_models(void **state)
 {
     (void)state;
-    static const char *const names[] = { "mamba-dense", "jamba-dense", "granitehybrid-dense", "nemotron_h-dense", "plamo2-dense", "lfm2moe-moe",
+    static const char *const names[] = { "mamba-dense", "jamba-dense", "granitehybrid-dense", "nemotron_h-dense",
+                                         "plamo2-dense", "lfm2moe-moe",
                                          "qwen35-dense", "qwen3next-moe" };
     char folder[512];
     int bad = 0;

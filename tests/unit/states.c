@@ -14,7 +14,8 @@
 /* Two recurrent layers; with pages beside them where `hybrid`. */
 static memory *fresh_with(bool hybrid, int n_rs_seq)
 {
-    memory_layer layers[2] = { { .present = hybrid, .n_kv_head = 1, .k_dim = 8, .v_dim = 8, .r_row = 3, .s_row = 5 }, { .r_row = 3 } };
+    memory_layer layers[2] = { { .present = hybrid, .n_kv_head = 1, .k_dim = 8, .v_dim = 8, .r_row = 3, .s_row = 5 },
+                               { .r_row = 3 } };
     memory_params p = { .layers = layers, .n_layer = 2, .n_ctx = 512, .n_ctx_seq = 512, .n_seq_max = N_SEQ, .n_batch = N_BATCH,
                         .k_type = LOAM_F32, .v_type = LOAM_F32, .n_rs_seq = n_rs_seq };
     memory *m = NULL;
@@ -191,7 +192,8 @@ static void joined(void **state)
     for (int step = 1; step <= 6; step++) {
         memory *m = fresh(false);
         static const int32_t both[] = { 1, 0 }, zero = 0, one = 1;
-        const memory_token tokens[] = { { 0, both, 2 }, { 1, &zero, 1 }, { 1, &one, 1 }, { 2, &one, 1 }, { 2, &zero, 1 }, { 3, both, 2 } };
+        const memory_token tokens[] = { { 0, both, 2 }, { 1, &zero, 1 }, { 1, &one, 1 }, { 2, &one, 1 }, { 2, &zero, 1 },
+                                        { 3, both, 2 } };
         int32_t pos[] = { 0, 1, 1, 2, 2, 3 }, ids[] = { 1, 2, 3, 4, 5, 6 };
         const kv_view *view;
         memory_begin(m);
@@ -317,7 +319,8 @@ static void random_schedules(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(removals), cmocka_unit_test(sequences), cmocka_unit_test(hybrid), cmocka_unit_test(rollback),
+    const struct CMUnitTest tests[] = { cmocka_unit_test(removals), cmocka_unit_test(sequences), cmocka_unit_test(hybrid),
+                                        cmocka_unit_test(rollback),
                                         cmocka_unit_test(joined), cmocka_unit_test(taken_back),
                                         cmocka_unit_test(random_schedules) };
     return cmocka_run_group_tests(tests, NULL, NULL);
