@@ -53,6 +53,8 @@ typedef struct loam_context_params {
     loam_abort_fn abort;       /* default NULL */
     void *abort_user;
     loam_pooling pooling;      /* how embeddings of a sequence become one; default LOAM_POOLING_MODEL. RANK needs a classifier */
+    uint32_t n_rs_seq;         /* recurrent layers: the end of a sequence can be removed by up to so many tokens; costs a state
+                                  per token and sequence. Default 0: only whole sequences can be removed */
 } loam_context_params;
 
 LOAM_API loam_context_params loam_context_defaults(void);

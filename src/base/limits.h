@@ -26,6 +26,7 @@
 
 /* Context */
 #define LIMIT_SEQUENCES 256                  /* sequences of a context */
+#define LIMIT_ROLL_BACK 64                   /* earlier states of a recurrent sequence: drafts are shorter */
 #define LIMIT_CONTEXT (1 << 26)              /* tokens of a context */
 #define LIMIT_BATCH (1 << 20)                /* tokens of a batch */
 #define LIMIT_THREADS 512                    /* threads of a pool */

@@ -62,6 +62,7 @@ static loam_status settle(loam_context_params *p, int64_t *n_ctx_seq, const loam
     if (p->n_batch > p->n_ctx) p->n_batch = p->n_ctx;
     if (p->n_batch > LIMIT_BATCH) return fail(err, LOAM_E_ARG, "n_batch: %u is above %d", p->n_batch, LIMIT_BATCH);
     if (p->n_ubatch == 0 || p->n_ubatch > p->n_batch) p->n_ubatch = p->n_batch;
+    if (p->n_rs_seq > LIMIT_ROLL_BACK) return fail(err, LOAM_E_ARG, "n_rs_seq: %u is above %d", p->n_rs_seq, LIMIT_ROLL_BACK);
     if (p->n_threads == 0) p->n_threads = os_cpu_count();
     if (p->n_threads_batch == 0) p->n_threads_batch = p->n_threads;
     if (p->n_threads < 1 || p->n_threads > LIMIT_THREADS) return fail(err, LOAM_E_ARG, "n_threads: %d is not within 1 .. %d", p->n_threads, LIMIT_THREADS);
@@ -86,6 +87,7 @@ static memory_params memory_of(const loam_context_params *p, int64_t n_ctx_seq, 
     return (memory_params){
         .layers = layers, .n_layer = model_n_cache(model), .n_ctx = p->n_ctx, .n_ctx_seq = n_ctx_seq, .n_seq_max = (int)p->n_seq_max,
         .n_batch = (int)p->n_batch, .k_type = p->type_k, .v_type = p->type_v,
+        .n_rs_seq = (int)p->n_rs_seq,
         .n_encode = (model_has_cross(model) ? (int64_t)p->n_ctx : 0) + p->n_batch,
     };
 }

@@ -80,7 +80,8 @@ bool shape_broadcast(value *v, char *why, size_t n)
     bool same = b->op != OP_WEIGHT && row_of(b) == row_of(a) && b->ne[2] == a->ne[2];
     bool per_token = b->op != OP_WEIGHT && row_of(b) == 1 && b->ne[2] == a->ne[2];
     return weight_row || same || per_token ||
-           no(why, n, "rows of %lld x %lld do not fit rows of %lld x %lld", LL(row_of(b)), LL(b->ne[2]), LL(row_of(a)), LL(a->ne[2]));
+           no(why, n, "rows of %lld x %lld do not fit rows of %lld x %lld", LL(row_of(b)), LL(b->ne[2]), LL(row_of(a)),
+              LL(a->ne[2]));
 }
 
 bool shape_gate(value *v, char *why, size_t n)
@@ -100,7 +101,8 @@ bool shape_norm(value *v, char *why, size_t n)
         const value *w = v->src[i];
         if (w && (!is_float(w, "norm weight", why, n))) return false;
         int64_t have = w ? w->ne[0] * w->ne[1] * w->ne[2] : group;
-        if (have != group && have != row) return no(why, n, "norm weight has %lld values for groups of %lld", LL(have), LL(group));
+        if (have != group && have != row) return no(why, n, "norm weight has %lld values for groups of %lld", LL(have),
+                                                    LL(group));
     }
     return true;
 }
@@ -121,7 +123,8 @@ bool shape_rope_table(value *v, char *why, size_t n)
     if (!is_index(v->src[0], "position", why, n)) return false;
     if (p->n_rot < 2 || p->n_rot % 2) return no(why, n, "rotated width %d is not even and positive", p->n_rot);
     const value *f = v->src[1];
-    if (f && (f->type != LOAM_F32 || f->ne[0] < p->n_rot / 2)) return no(why, n, "%lld factors for %d pairs", LL(f->ne[0]), p->n_rot / 2);
+    if (f && (f->type != LOAM_F32 || f->ne[0] < p->n_rot / 2)) return no(why, n, "%lld factors for %d pairs", LL(f->ne[0]),
+                                                                         p->n_rot / 2);
     set(v, p->n_rot, 1, v->src[0]->ne[2]);
     return true;
 }
@@ -131,7 +134,8 @@ bool shape_encode(value *v, char *why, size_t n)
     const value *x = v->src[0];
     if (!is_float(x, "input", why, n)) return false;
     int64_t block = v->p.encode.kind == ACT_A256 ? 256 : 32;
-    if (x->ne[0] % block && row_of(x) % block) return no(why, n, "row of %lld values is not a multiple of %lld", LL(row_of(x)), LL(block));
+    if (x->ne[0] % block && row_of(x) % block) return no(why, n, "row of %lld values is not a multiple of %lld", LL(row_of(x)),
+                                                         LL(block));
     /* Each mid row is encoded by itself where it can be; a row cut into heads is otherwise encoded as a whole. */
     bool by_mid = x->ne[0] % block == 0;
     if (!by_mid && !whole_rows(x)) return no(why, n, "rows are not contiguous");
@@ -149,7 +153,8 @@ bool shape_matmul(value *v, char *why, size_t n)
 {
     const value *w = v->src[0], *x = v->src[1];
     if (w->ne[2] != 1) return no(why, n, "weight %s has three axes", w->name);
-    if (w->ne[0] != width_of(x)) return no(why, n, "weight %s takes rows of %lld, the input has %lld", w->name, LL(w->ne[0]), LL(width_of(x)));
+    if (w->ne[0] != width_of(x)) return no(why, n, "weight %s takes rows of %lld, the input has %lld", w->name, LL(w->ne[0]),
+                                           LL(width_of(x)));
     if (x->op != OP_ENCODE && !whole_rows(x)) return no(why, n, "rows of the input are not contiguous");
     set(v, w->ne[1], 1, x->ne[2]);
     return true;
@@ -161,7 +166,8 @@ bool shape_matmul_heads(value *v, char *why, size_t n)
     if (w->ne[0] != mid_width(x) || w->ne[2] != mids(x))
         return no(why, n, "weight %s is %lld wide for %lld heads, the input %lld for %lld", w->name, LL(w->ne[0]), LL(w->ne[2]),
                   LL(mid_width(x)), LL(mids(x)));
-    if (x->op == OP_ENCODE && x->ne[1] != mids(x)) return no(why, n, "heads of %lld values cannot be encoded one by one", LL(mid_width(x)));
+    if (x->op == OP_ENCODE && x->ne[1] != mids(x)) return no(why, n, "heads of %lld values cannot be encoded one by one",
+                                                             LL(mid_width(x)));
     set(v, w->ne[1], w->ne[2], x->ne[2]);
     return true;
 }
@@ -169,7 +175,8 @@ bool shape_matmul_heads(value *v, char *why, size_t n)
 bool shape_kv_write(value *v, char *why, size_t n)
 {
     const value *k = v->src[0], *x = v->src[1];
-    if (k->ne[1] != x->ne[1] || k->ne[2] != x->ne[2]) return no(why, n, "%lld key heads, %lld value heads", LL(k->ne[1]), LL(x->ne[1]));
+    if (k->ne[1] != x->ne[1] || k->ne[2] != x->ne[2]) return no(why, n, "%lld key heads, %lld value heads", LL(k->ne[1]),
+                                                                LL(x->ne[1]));
     set(v, 0, 1, k->ne[2]);
     return true;
 }
@@ -180,7 +187,8 @@ bool shape_attention(value *v, char *why, size_t n)
     const attention_params *p = &v->p.attn;
     if (q->ne[0] != p->k_dim || q->ne[1] != p->n_head)
         return no(why, n, "queries are %lld x %lld, expected %d x %d", LL(q->ne[0]), LL(q->ne[1]), p->k_dim, p->n_head);
-    if (p->n_kv_head < 1 || p->n_head % p->n_kv_head) return no(why, n, "%d heads do not share %d key heads evenly", p->n_head, p->n_kv_head);
+    if (p->n_kv_head < 1 || p->n_head % p->n_kv_head) return no(why, n, "%d heads do not share %d key heads evenly", p->n_head,
+                                                                p->n_kv_head);
     if (s && (s->type != LOAM_F32 || s->ne[1] != (p->rel_buckets ? p->rel_buckets : 1)))
         return no(why, n, "%lld rows of biases for %d buckets", LL(s->ne[1]), p->rel_buckets);
     if (s && s->ne[0] != p->n_head) return no(why, n, "%lld sinks for %d heads", LL(s->ne[0]), p->n_head);
@@ -196,7 +204,8 @@ bool shape_route(value *v, char *why, size_t n)
     if (p->n_used < 1 || p->n_used > p->n_expert) return no(why, n, "%d of %d experts", p->n_used, p->n_expert);
     if (p->n_group > 1 && (p->n_expert % p->n_group || p->n_group_used < 1 || p->n_group_used > p->n_group))
         return no(why, n, "%d experts in %d groups of which %d are used", p->n_expert, p->n_group, p->n_group_used);
-    if (v->src[1] && v->src[1]->ne[0] != p->n_expert) return no(why, n, "%lld biases for %d experts", LL(v->src[1]->ne[0]), p->n_expert);
+    if (v->src[1] && v->src[1]->ne[0] != p->n_expert) return no(why, n, "%lld biases for %d experts", LL(v->src[1]->ne[0]),
+                                                                p->n_expert);
     v->type = LOAM_I32;
     set(v, 2 * p->n_used, 1, v->src[0]->ne[2]);
     return true;
@@ -209,7 +218,8 @@ bool shape_experts(value *v, char *why, size_t n)
     const value *w = v->src[0], *x = v->src[1], *r = v->src[2];
     int64_t m = mids(x);
     if (r->op != OP_ROUTE) return no(why, n, "third input is not a routing");
-    if (w->ne[0] != mid_width(x)) return no(why, n, "weight %s takes rows of %lld, the input has %lld", w->name, LL(w->ne[0]), LL(mid_width(x)));
+    if (w->ne[0] != mid_width(x)) return no(why, n, "weight %s takes rows of %lld, the input has %lld", w->name, LL(w->ne[0]),
+                                            LL(mid_width(x)));
     if (m != 1 && m != used_of(r)) return no(why, n, "input has %lld rows a token, %lld experts are used", LL(m), LL(used_of(r)));
     if (x->op == OP_ENCODE && x->ne[1] != m) return no(why, n, "rows of %lld values cannot be encoded", LL(mid_width(x)));
     set(v, w->ne[1], used_of(r), x->ne[2]);
@@ -228,7 +238,8 @@ bool shape_expert_sum(value *v, char *why, size_t n)
 {
     const value *y = v->src[0];
     if (!is_float(y, "input", why, n)) return false;
-    if (v->src[1] && y->ne[1] != used_of(v->src[1])) return no(why, n, "%lld outputs for %lld experts", LL(y->ne[1]), LL(used_of(v->src[1])));
+    if (v->src[1] && y->ne[1] != used_of(v->src[1])) return no(why, n, "%lld outputs for %lld experts", LL(y->ne[1]),
+                                                               LL(used_of(v->src[1])));
     set(v, y->ne[0], 1, y->ne[2]);
     return true;
 }
@@ -261,7 +272,8 @@ bool shape_conv(value *v, char *why, size_t n)
     if (!floats_in(v, why, n)) return false;
     int64_t channels = all_of(w) / (w->ne[0] ? w->ne[0] : 1), last = v->p.state.first + row_of(x);
     if (w->ne[0] < 1 || w->ne[0] > 64) return no(why, n, "%lld taps; 1 to 64 are supported", LL(w->ne[0]));
-    if (last > channels || (b && last > all_of(b))) return no(why, n, "weights for %lld channels, %lld are needed", LL(channels), LL(last));
+    if (last > channels || (b && last > all_of(b))) return no(why, n, "weights for %lld channels, %lld are needed",
+                                                              LL(channels), LL(last));
     set(v, row_of(x), 1, x->ne[2]);
     return true;
 }
@@ -273,7 +285,8 @@ bool shape_scan(value *v, char *why, size_t n)
     int64_t heads = x->ne[1], rows = row_of(x), states = b->ne[0];
     bool each = all_of(a) == states * rows && row_of(dt) == rows && all_of(d) == rows && heads == 1;
     bool shared = all_of(a) == heads && row_of(dt) == heads && all_of(d) == heads;
-    if (!each && !shared) return no(why, n, "%lld steps and %lld decays for %lld rows of %lld states", LL(row_of(dt)), LL(all_of(a)), LL(rows), LL(states));
+    if (!each && !shared) return no(why, n, "%lld steps and %lld decays for %lld rows of %lld states", LL(row_of(dt)),
+                                    LL(all_of(a)), LL(rows), LL(states));
     if (c->ne[0] != states || c->ne[1] != b->ne[1] || b->ne[1] < 1 || heads % b->ne[1])
         return no(why, n, "%lld heads do not share %lld groups evenly", LL(heads), LL(b->ne[1]));
     set(v, x->ne[0], x->ne[1], x->ne[2]);
@@ -302,7 +315,8 @@ bool shape_wkv(value *v, char *why, size_t n)
         const value *y = v->src[i];
         if (!y) continue;
         bool good = y->op == OP_WEIGHT ? all_of(y) == row_of(x) : y->ne[0] == x->ne[0] && y->ne[1] == x->ne[1];
-        if (!good) return no(why, n, "input %d is %lld x %lld, not %lld x %lld", i, LL(y->ne[0]), LL(y->ne[1]), LL(x->ne[0]), LL(x->ne[1]));
+        if (!good) return no(why, n, "input %d is %lld x %lld, not %lld x %lld", i, LL(y->ne[0]), LL(y->ne[1]), LL(x->ne[0]),
+                             LL(x->ne[1]));
     }
     set(v, x->ne[0], x->ne[1], x->ne[2]);
     return true;

@@ -155,7 +155,8 @@ static loam_status check_record(const uint8_t *p, const reader *r, loam_error *e
     if (le32(p) > PAGE_SLOTS) return malformed(err, r, "a page uses more slots than it has");
     for (int s = 0; s < PAGE_SLOTS; s++) {
         int32_t pos = (int32_t)le32(p + 4 + 4 * s);
-        if (pos < -1 || pos == INT32_MAX || (pos >= 0 && (uint32_t)s >= le32(p))) return malformed(err, r, "a position is out of range");
+        if (pos < -1 || pos == INT32_MAX || (pos >= 0 && (uint32_t)s >= le32(p))) return malformed(err, r,
+                                                                                                   "a position is out of range");
     }
     return LOAM_OK;
 }
@@ -170,7 +171,8 @@ static loam_status read_tables(const memory *m, int seq, reader *r, loaded_group
         x->indexes = r->failed || x->n > l->n_pages ? NULL : reader_take(r, (uint64_t)x->n * 4);
         if (!x->indexes) return malformed(err, r, "a table of pages is cut off or too long");
         if (seq < 0 && (x->seq >= (uint32_t)m->n_seq_max || seen[x->seq]))
-            return x->n == 0 && x->seq < 256 ? LOAM_OK : fail(err, LOAM_E_FULL, "state: sequence %u, the context has %d", x->seq, m->n_seq_max);
+            return x->n == 0 && x->seq < 256 ? LOAM_OK : fail(err, LOAM_E_FULL, "state: sequence %u, the context has %d",
+                                                              x->seq, m->n_seq_max);
         if (seq < 0) seen[x->seq] = true;
         for (uint32_t i = 0; i < x->n; i++) {
             uint32_t page = le32(x->indexes + 4 * i);
@@ -188,7 +190,8 @@ static loam_status read_group(const memory *m, const mem_group *g, int seq, read
     l->n_pages = reader_u32(r);
     l->n_tables = reader_u32(r);
     if (r->failed) return malformed(err, r, "cut off");
-    if (l->n_pages > (uint32_t)g->n_pages) return fail(err, LOAM_E_FULL, "state: %u pages, the context has %d", l->n_pages, g->n_pages);
+    if (l->n_pages > (uint32_t)g->n_pages) return fail(err, LOAM_E_FULL, "state: %u pages, the context has %d", l->n_pages,
+                                                       g->n_pages);
     if (l->n_tables > 256 || (seq >= 0 && l->n_tables != 1)) return malformed(err, r, "wrong number of sequences");
     l->tables = mem_zalloc_array((size_t)l->n_tables + 1, sizeof *l->tables);
     l->owners = mem_zalloc_array((size_t)l->n_pages + 1, sizeof *l->owners);
@@ -221,7 +224,8 @@ static loam_status check_room(const mem_group *g, int seq, const loaded_group *l
         for (int s = 0; s < PAGE_SLOTS; s++) need += (int32_t)le32(record + 4 + 4 * s) >= 0 && !(twins >> s & 1);
     }
     if (l->n_pages <= pages && need <= tokens) return LOAM_OK;
-    return fail(err, LOAM_E_FULL, "state: %lld tokens in %u pages, the context has room for %lld in %lld", (long long)need, l->n_pages,
+    return fail(err, LOAM_E_FULL, "state: %lld tokens in %u pages, the context has room for %lld in %lld", (long long)need,
+                l->n_pages,
                 (long long)tokens, (long long)pages);
 }
 
@@ -231,7 +235,8 @@ static loam_status grow_tables(mem_group *g, int seq, const loaded_group *l)
 {
     for (uint32_t t = 0; t < l->n_tables; t++) {
         mem_table *to = &g->tables[seq < 0 ? (int)l->tables[t].seq : seq];
-        if (l->tables[t].n && !mem_grow(&to->pages, &to->cap, l->tables[t].n, sizeof *to->pages, (size_t)g->n_pages + 1)) return LOAM_E_NOMEM;
+        if (l->tables[t].n && !mem_grow(&to->pages, &to->cap, l->tables[t].n, sizeof *to->pages,
+                                        (size_t)g->n_pages + 1)) return LOAM_E_NOMEM;
     }
     return LOAM_OK;
 }
@@ -277,7 +282,8 @@ static void copy_pages(memory *m, const loaded_group *groups, const uint8_t *dat
             const kv_layer *layer = &m->layers[i];
             if (!layer->pages || layer->group != group) continue;
             for (uint32_t p = 0; p < groups[group].n_pages; p++, data += layer->shape.page_bytes)
-                memcpy(layer->pages + (uint64_t)groups[group].places[p] * layer->shape.page_bytes, data, (size_t)layer->shape.page_bytes);
+                memcpy(layer->pages + (uint64_t)groups[group].places[p] * layer->shape.page_bytes, data,
+                       (size_t)layer->shape.page_bytes);
         }
 }
 
@@ -303,7 +309,8 @@ static loam_status read_states(const memory *m, int seq, reader *r, loaded_state
     for (int q = 0; q < LIMIT_SEQUENCES; q++) l->index_of[q] = -1;
     l->n_cells = reader_u32(r);
     uint32_t n_tables = reader_u32(r);
-    if (r->failed || l->n_cells > LIMIT_SEQUENCES || n_tables > LIMIT_SEQUENCES || (seq >= 0 && (n_tables != 1 || l->n_cells > 1)))
+    if (r->failed || l->n_cells > LIMIT_SEQUENCES || n_tables > LIMIT_SEQUENCES || (seq >= 0 && (n_tables != 1 ||
+                                                                                                 l->n_cells > 1)))
         return malformed(err, r, "wrong number of recurrent states");
     bool owned[LIMIT_SEQUENCES] = { false };
     for (uint32_t t = 0; t < n_tables; t++) {
@@ -322,7 +329,8 @@ static loam_status read_states(const memory *m, int seq, reader *r, loaded_state
     if (!l->rows) return malformed(err, r, "recurrent states are cut off");
     for (uint32_t i = 0; i < l->n_cells; i++) {
         int32_t pos = (int32_t)le32(l->positions + 4 * i);
-        if (!owned[i] || pos < 0 || pos == INT32_MAX) return malformed(err, r, "a recurrent state has no sequence or a bad position");
+        if (!owned[i] || pos < 0 || pos == INT32_MAX) return malformed(err, r,
+                                                                       "a recurrent state has no sequence or a bad position");
     }
     return LOAM_OK;
 }
@@ -390,7 +398,8 @@ uint64_t memory_geometry(const memory *m)
     uint64_t h = 0x4C4F414D;
     for (int i = 0; i < m->n_layer; i++) {
         const kv_layer *l = &m->layers[i];
-        int32_t facts[] = { l->pages != NULL, l->group, (int32_t)l->shape.k_type, (int32_t)l->shape.v_type, l->shape.n_kv_head, l->shape.k_dim, l->shape.v_dim };
+        int32_t facts[] = { l->pages != NULL, l->group, (int32_t)l->shape.k_type, (int32_t)l->shape.v_type, l->shape.n_kv_head,
+                            l->shape.k_dim, l->shape.v_dim };
         h = XXH64(facts, sizeof facts, h);
         int64_t rows[] = { m->states.layers[i].r_row, m->states.layers[i].s_row };
         if (rows[0] || rows[1]) h = XXH64(rows, sizeof rows, h);

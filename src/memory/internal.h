@@ -56,10 +56,15 @@ typedef struct mem_cell {
 /* Cells of all recurrent layers; n_cells 0: the model has none. */
 typedef struct mem_states {
     state_layer *layers;     /* [n_layer] */
-    mem_cell *cells;         /* [n_cells]: one per sequence and one per sequence of an open batch */
+    mem_cell *cells;         /* [n_cells]: as many for an open batch as for the sequences */
     int n_cells;
     int32_t *tail;           /* [n_seq_max] cell of each sequence, -1: none */
     int32_t *work;           /* [n_seq_max] what the open batch has made of it, -1: not touched */
+    int n_past;              /* n_rs_seq: earlier states that are kept */
+    int32_t *past, *work_past; /* [n_seq_max][n_past] cells one, two, ... tokens before tail and work */
+    int16_t *past_len, *work_past_len;
+    bool *rootless;          /* [n_seq_max] the batch has given the sequence another's state: its own past is none */
+    int32_t *left;           /* [n_batch] fewest tokens that follow in the batch in a sequence of the token */
     /* the batch */
     const int32_t **seqs;    /* [n_batch] sequences of each token */
     int32_t *n_seqs;

@@ -10,7 +10,8 @@
  *
  * Recurrent layers keep one state per sequence in place of pages (states.c): a sequence points to a cell that holds the
  * state after its last token and that token's position. A batch reads a cell and leaves its result in a fresh one, so
- * rolling back is forgetting the fresh one. Copies share a cell. A state cannot be cut back: such a removal is refused.
+ * rolling back is forgetting the fresh one. Copies share a cell. The states after the last n_rs_seq tokens before are kept,
+ * as cells too; a removal of the end that leads to one of them takes the state back, any other that cuts it is refused.
  *
  * Layers that encode keep the last encoding of each sequence, apart from the tokens that are decoded: a batch is one or the
  * other. An encoding is put into fresh pages, so that rolling it back brings back the one before. Removing, keeping, copying
@@ -40,6 +41,7 @@ typedef struct memory_params {
     int64_t n_ctx_seq;       /* tokens of one sequence */
     int n_seq_max, n_batch;
     loam_type k_type, v_type;
+    int n_rs_seq;            /* tokens by which a recurrent state can be taken back */
     int64_t n_encode;        /* tokens of layers that encode, of all sequences with those of an open batch */
 } memory_params;
 

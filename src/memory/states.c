@@ -4,8 +4,11 @@
  *   work   sequence 0 -> cell 5                          (the open batch read cell 2 and left its result in cell 5)
  *   commit: tail of sequence 0 becomes 5, cell 2 has one owner. Roll back: cell 5 is free again.
  *
- * A sequence has at most its cell and that of the open batch, so twice n_seq_max cells are always enough and a batch never
- * fails here. A token of several sequences follows the state of the first; all of them share what it leaves. */
+ * With n_past > 0 the states one, two, ... n_past tokens before stay, in order: the cell that a batch read is the newest of
+ * them, and inside a batch the last tokens get cells of their own. Taking back tokens is pointing to an earlier cell.
+ *
+ * A sequence has at most 1 + n_past cells and as many in the open batch, so a batch never fails here. A token of several
+ * sequences follows the state of the first; all of them share what it leaves. */
 #include <limits.h>
 #include <string.h>
 
@@ -13,7 +16,7 @@
 #include "base/mem.h"
 #include "memory/internal.h"
 
-#define CELLS(p) (2 * (uint64_t)(p)->n_seq_max)
+#define CELLS(p) (2 * (uint64_t)(p)->n_seq_max * (1 + (uint64_t)(p)->n_rs_seq))
 
 static uint64_t aligned(uint64_t n) { return (n + 4095) & ~(uint64_t)4095; }
 
@@ -46,7 +49,15 @@ loam_status mem_states_init(memory *m, const memory_params *p, loam_error *err)
     s->run_of = mem_alloc_array(n_batch, sizeof *s->run_of);
     s->tokens = mem_alloc_array(n_batch, sizeof *s->tokens);
     s->runs = mem_alloc_array(n_batch, sizeof *s->runs);
-    if (!s->cells || !s->tail || !s->work || !s->seqs || !s->n_seqs || !s->run_of || !s->tokens || !s->runs)
+    s->n_past = p->n_rs_seq;
+    s->past = mem_alloc_array(n_seq * (size_t)s->n_past + 1, sizeof *s->past);
+    s->work_past = mem_alloc_array(n_seq * (size_t)s->n_past + 1, sizeof *s->work_past);
+    s->past_len = mem_zalloc_array(n_seq, sizeof *s->past_len);
+    s->work_past_len = mem_zalloc_array(n_seq, sizeof *s->work_past_len);
+    s->rootless = mem_zalloc_array(n_seq, sizeof *s->rootless);
+    s->left = mem_alloc_array(n_batch, sizeof *s->left);
+    if (!s->past || !s->work_past || !s->past_len || !s->work_past_len || !s->rootless || !s->left || !s->cells || !s->tail ||
+        !s->work || !s->seqs || !s->n_seqs || !s->run_of || !s->tokens || !s->runs)
         return fail_nomem(err, "the tables of recurrent states", (uint64_t)n_batch * sizeof(state_run));
     for (size_t i = 0; i < n_seq; i++) s->tail[i] = s->work[i] = -1;
     return LOAM_OK;
@@ -74,6 +85,12 @@ void mem_states_free(memory *m)
     mem_free(s->run_of);
     mem_free(s->tokens);
     mem_free(s->runs);
+    mem_free(s->past);
+    mem_free(s->work_past);
+    mem_free(s->past_len);
+    mem_free(s->work_past_len);
+    mem_free(s->rootless);
+    mem_free(s->left);
 }
 
 bool memory_has_states(const memory *m) { return m->states.n_cells > 0; }
@@ -97,7 +114,43 @@ void mem_drop_cell(mem_states *s, int32_t cell)
 
 void mem_states_begin(memory *m)
 {
-    for (int q = 0; memory_has_states(m) && q < m->n_seq_max; q++) m->states.work[q] = -1;
+    mem_states *s = &m->states;
+    for (int q = 0; memory_has_states(m) && q < m->n_seq_max; q++) {
+        s->work[q] = -1;
+        s->work_past_len[q] = 0;
+        s->rootless[q] = false;
+    }
+}
+
+/* Forgets what the batch has for a sequence. */
+static void drop_work(mem_states *s, int q)
+{
+    mem_drop_cell(s, s->work[q]);
+    for (int i = 0; i < s->work_past_len[q]; i++) mem_drop_cell(s, s->work_past[q * s->n_past + i]);
+    s->work[q] = -1;
+    s->work_past_len[q] = 0;
+}
+
+/* The newest of n cells moves to the front of a list of at most n_past; takes over its owner. */
+static void push_past(mem_states *s, int32_t *list, int16_t *len, int32_t cell)
+{
+    if (*len == s->n_past) mem_drop_cell(s, list[--*len]);
+    memmove(list + 1, list, (size_t)*len * sizeof *list);
+    list[0] = cell;
+    ++*len;
+}
+
+static void count_left(memory *m)
+{
+    mem_states *s = &m->states;
+    int32_t later[LIMIT_SEQUENCES] = { 0 };
+    for (int i = m->n_added - 1; i >= 0; i--) {
+        s->left[i] = INT32_MAX - 1;
+        for (int j = 0; j < s->n_seqs[i]; j++) {
+            int32_t n = later[s->seqs[i][j]]++;
+            if (n < s->left[i]) s->left[i] = n;
+        }
+    }
 }
 
 void mem_states_add(memory *m, const memory_token *t)
@@ -115,27 +168,38 @@ static bool owned_by(const mem_states *s, int32_t cell, const int32_t *seqs, int
     return s->cells[cell].owners == mine;
 }
 
-/* The run that takes a token of these sequences: that of the first one's cell where it can go on, else a new one. */
-static int32_t run_for(mem_states *s, const int32_t *seqs, int n, int *n_runs)
+/* The others of a token's sequences get the first one's state and what the batch has of its past. before: its cell of the
+ * batch before the token. */
+static void follow(mem_states *s, const int32_t *seqs, int n, int32_t before)
 {
-    int32_t from = s->work[seqs[0]], to = from;
-    if (to < 0 || !owned_by(s, to, seqs, n)) {
-        if (to < 0) from = s->tail[seqs[0]];
-        if (from >= 0) s->cells[from].run = -1; /* what is read now must not change before */
-        if (from >= 0) s->cells[from].owners++;
-        for (int i = 0; i < n; i++) {
-            mem_drop_cell(s, s->work[seqs[i]]);
-            s->work[seqs[i]] = -1;
-        }
-        to = mem_take_cell(s);
-        mem_drop_cell(s, from);
-        s->work[seqs[0]] = to;
-    }
+    int lead = seqs[0];
     for (int i = 1; i < n; i++) {
-        s->cells[to].owners++;
-        mem_drop_cell(s, s->work[seqs[i]]);
-        s->work[seqs[i]] = to;
+        int q = seqs[i];
+        s->cells[s->work[lead]].owners++;
+        for (int k = 0; k < s->work_past_len[lead]; k++) s->cells[s->work_past[lead * s->n_past + k]].owners++;
+        bool together = s->work[q] == before && (before >= 0 || s->tail[q] == s->tail[lead]);
+        drop_work(s, q);
+        s->work[q] = s->work[lead];
+        s->work_past_len[q] = s->work_past_len[lead];
+        memcpy(s->work_past + q * s->n_past, s->work_past + lead * s->n_past, (size_t)s->work_past_len[lead] * sizeof *s->past);
+        if (!together) s->rootless[q] = true;
     }
+}
+
+/* The run that takes a token of these sequences: that of the first one's cell where it can go on, else a new one. `left`
+ * tokens follow it: the state before it may have to stay. */
+static int32_t run_for(mem_states *s, const int32_t *seqs, int n, int32_t left, int *n_runs)
+{
+    int lead = seqs[0];
+    int32_t to = s->work[lead], from = to < 0 ? s->tail[lead] : to, before = to;
+    bool keep = to >= 0 && left < s->n_past;
+    if (to < 0 || keep || !owned_by(s, to, seqs, n)) {
+        if (from >= 0) s->cells[from].run = -1; /* what is read now must not change before */
+        if (keep) push_past(s, s->work_past + lead * s->n_past, &s->work_past_len[lead], to);
+        else if (to >= 0) mem_drop_cell(s, to);
+        to = s->work[lead] = mem_take_cell(s);
+    }
+    follow(s, seqs, n, before);
     if (s->cells[to].run < 0) {
         s->runs[*n_runs] = (state_run){ .from = from, .to = to };
         s->cells[to].run = (*n_runs)++;
@@ -150,8 +214,9 @@ void mem_states_view(memory *m, int first, int n)
     m->view.states = s->layers;
     if (!memory_has_states(m)) return;
     for (int c = 0; c < s->n_cells; c++) s->cells[c].run = -1;
+    if (first == 0) count_left(m);
     for (int i = 0; i < n; i++) {
-        s->run_of[i] = run_for(s, s->seqs[first + i], s->n_seqs[first + i], &n_runs);
+        s->run_of[i] = run_for(s, s->seqs[first + i], s->n_seqs[first + i], s->left[first + i], &n_runs);
         s->runs[s->run_of[i]].count++;
         s->cells[s->runs[s->run_of[i]].to].pos = m->pos[first + i];
     }
@@ -169,24 +234,35 @@ void mem_states_view(memory *m, int first, int n)
     m->view.n_state_runs = n_runs;
 }
 
+/* The past of a sequence after the batch: that of the batch, then the state that it began with and those before. */
+static void join_past(mem_states *s, int q)
+{
+    int32_t *old = s->past + q * s->n_past, *past = s->work_past + q * s->n_past;
+    int n = s->work_past_len[q], n_old = s->past_len[q];
+    for (int i = -1; i < n_old; i++) {
+        int32_t cell = i < 0 ? s->tail[q] : old[i];
+        if (cell >= 0 && !s->rootless[q] && n < s->n_past) past[n++] = cell;
+        else mem_drop_cell(s, cell);
+    }
+    memcpy(old, past, (size_t)n * sizeof *old);
+    s->past_len[q] = (int16_t)n;
+}
+
 void mem_states_commit(memory *m)
 {
     mem_states *s = &m->states;
     for (int q = 0; memory_has_states(m) && q < m->n_seq_max; q++) {
         if (s->work[q] < 0) continue;
-        mem_drop_cell(s, s->tail[q]);
+        join_past(s, q);
         s->tail[q] = s->work[q];
         s->work[q] = -1;
+        s->work_past_len[q] = 0;
     }
 }
 
 void mem_states_rollback(memory *m)
 {
-    mem_states *s = &m->states;
-    for (int q = 0; memory_has_states(m) && q < m->n_seq_max; q++) {
-        mem_drop_cell(s, s->work[q]);
-        s->work[q] = -1;
-    }
+    for (int q = 0; memory_has_states(m) && q < m->n_seq_max; q++) drop_work(&m->states, q);
 }
 
 /* ---- sequences ---- */
@@ -197,19 +273,45 @@ int32_t mem_states_pos(const memory *m, int seq)
     return memory_has_states(m) && s->tail[seq] >= 0 ? s->cells[s->tail[seq]].pos : -1;
 }
 
-/* A state is all of a sequence up to its position: it can go as a whole, or stay. */
+/* Place in the past of the state that ends before p0, -1: there is none. Positions and distance must agree: after positions
+ * were moved they need not. */
+static int place_before(const memory *m, int seq, int32_t p0)
+{
+    const mem_states *s = &m->states;
+    int32_t back = mem_states_pos(m, seq) - p0;
+    if (back < 0 || back >= s->past_len[seq]) return -1;
+    return s->cells[s->past[seq * s->n_past + back]].pos == p0 - 1 ? back : -1;
+}
+
+/* A state is all of a sequence up to its position: it can go as a whole, stay, or be taken back to one that was kept. */
 bool mem_states_may_rm(const memory *m, int seq, int32_t p0, int32_t p1)
 {
     int32_t pos = mem_states_pos(m, seq);
-    return pos < 0 || p0 <= 0 || pos < p0 || pos >= p1;
+    return pos < 0 || p0 <= 0 || pos < p0 || pos >= p1 || place_before(m, seq, p0) >= 0;
+}
+
+static void forget_past(mem_states *s, int seq)
+{
+    for (int i = 0; i < s->past_len[seq]; i++) mem_drop_cell(s, s->past[seq * s->n_past + i]);
+    s->past_len[seq] = 0;
 }
 
 void mem_states_rm(memory *m, int seq, int32_t p0, int32_t p1)
 {
-    int32_t pos = mem_states_pos(m, seq);
-    if (pos < 0 || p0 > 0 || pos >= p1) return;
-    mem_drop_cell(&m->states, m->states.tail[seq]);
-    m->states.tail[seq] = -1;
+    mem_states *s = &m->states;
+    int32_t pos = mem_states_pos(m, seq), *past = s->past ? s->past + seq * s->n_past : NULL;
+    if (pos < p0 || pos >= p1 || pos < 0) return;
+    int back = p0 > 0 ? place_before(m, seq, p0) : -1;
+    mem_drop_cell(s, s->tail[seq]);
+    s->tail[seq] = -1;
+    if (back < 0) {
+        forget_past(s, seq);
+        return;
+    }
+    for (int i = 0; i < back; i++) mem_drop_cell(s, past[i]);
+    s->tail[seq] = past[back];
+    s->past_len[seq] = (int16_t)(s->past_len[seq] - back - 1);
+    memmove(past, past + back + 1, (size_t)s->past_len[seq] * sizeof *past);
 }
 
 void mem_states_cp(memory *m, int src, int dst)
@@ -217,20 +319,26 @@ void mem_states_cp(memory *m, int src, int dst)
     mem_states *s = &m->states;
     if (!memory_has_states(m)) return;
     if (s->tail[src] >= 0) s->cells[s->tail[src]].owners++;
+    for (int i = 0; i < s->past_len[src]; i++) s->cells[s->past[src * s->n_past + i]].owners++;
     mem_drop_cell(s, s->tail[dst]);
+    forget_past(s, dst);
     s->tail[dst] = s->tail[src];
+    s->past_len[dst] = s->past_len[src];
+    memcpy(s->past + dst * s->n_past, s->past + src * s->n_past, (size_t)s->past_len[src] * sizeof *s->past);
 }
 
-/* Only the position moves; a state that would end before 0 is gone. */
+/* Only the position moves, with it the way back is lost; a state that would end before 0 is gone. */
 void mem_states_move(memory *m, int seq, int32_t p0, int32_t p1, int32_t add, int32_t div)
 {
     mem_states *s = &m->states;
     int32_t pos = mem_states_pos(m, seq), cell = pos < 0 ? -1 : s->tail[seq];
     if (pos < 0 || pos < p0 || pos >= p1) return;
     int64_t moved = ((int64_t)pos + add) / div;
+    forget_past(s, seq);
     s->cells[cell].pos = moved > INT32_MAX - 1 ? INT32_MAX - 1 : (int32_t)moved;
     for (int q = 0; (int64_t)pos + add < 0 && q < m->n_seq_max; q++)
         if (s->tail[q] == cell) {
+            forget_past(s, q);
             mem_drop_cell(s, cell);
             s->tail[q] = -1;
         }

@@ -10,7 +10,8 @@ static bool is_rwkv(recurrent_kind k) { return k == RWKV6 || k == RWKV7; }
 static void must_divide(keys *k, const char *key, int64_t part, const char *what, int64_t whole)
 {
     key_name(k, key);
-    if (part < 1 || whole % part) key_fail(k, LOAM_E_FORMAT, "is %lld, which does not divide %s %lld", (long long)part, what, (long long)whole);
+    if (part < 1 || whole % part) key_fail(k, LOAM_E_FORMAT, "is %lld, which does not divide %s %lld", (long long)part, what,
+                                           (long long)whole);
 }
 
 static void read_scan(hparams *h, keys *k)
@@ -48,7 +49,8 @@ static void read_rwkv(hparams *h, keys *k)
         l->n_head = S(H);
         if (!l->n_head_kv) l->n_head_kv = S(H);
         key_name(k, "attention.head_count_kv");
-        if (S(H) % l->n_head_kv) key_fail(k, LOAM_E_FORMAT, "is %lld, which does not divide %lld heads", (long long)l->n_head_kv, (long long)S(H));
+        if (S(H) % l->n_head_kv) key_fail(k, LOAM_E_FORMAT, "is %lld, which does not divide %lld heads",
+                                          (long long)l->n_head_kv, (long long)S(H));
     }
     S(G) = h->layers[0].n_head_kv;
     h->rescale_every = (int)key_int(k, "rescale_every_n_layers", 0, LIMIT_LAYERS);

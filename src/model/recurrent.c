@@ -124,7 +124,8 @@ static delta_parts split_delta(builder *b, value *h)
     int64_t d = sym(b, 'O'), keys = sym(b, 'Y'), inner = sym(b, 'I'), share = inner / keys;
     if (t[T_SSM_QKV].w) {
         value *x = build_linear(b, &t[T_SSM_QKV], h);
-        return (delta_parts) { g_view(g, x, 0, d * keys, 1), g_view(g, x, d * keys, d * keys, 1), g_view(g, x, 2 * d * keys, inner, 1),
+        return (delta_parts) { g_view(g, x, 0, d * keys, 1), g_view(g, x, d * keys, d * keys, 1), g_view(g, x, 2 * d * keys,
+                                                                                                         inner, 1),
                                build_linear(b, &t[T_SSM_GATE], h) };
     }
     value *x = g_view(g, build_linear(b, &t[T_SSM_IN], h), 0, 2 * d + 2 * share, keys);

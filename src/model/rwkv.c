@@ -54,12 +54,14 @@ value *build_rwkv6(builder *b, value *h)
         in[i] = g_add(g, h, g_mul(g, sx, g_add(g, g_view(g, m, i * d, d, 1), g_weight(g, mu))));
     }
     const gate_kind tangent = GATE_TANH;
-    value *w = g_add(g, low_rank(b, T_TIME_MIX_DECAY_W1, T_TIME_MIX_DECAY_W2, in[0], &tangent), g_weight(g, t[T_TIME_MIX_DECAY].w));
+    value *w = g_add(g, low_rank(b, T_TIME_MIX_DECAY_W1, T_TIME_MIX_DECAY_W2, in[0], &tangent),
+                     g_weight(g, t[T_TIME_MIX_DECAY].w));
     w = heads_of(b, g_gate(g, GATE_EXP, g_scale(g, g_gate(g, GATE_EXP, w, NULL), -1), NULL));
     value *k = repeat_heads(b, build_linear(b, &t[T_TIME_MIX_KEY], in[1]));
     value *v = repeat_heads(b, build_linear(b, &t[T_TIME_MIX_VALUE], in[2]));
     value *r = heads_of(b, build_linear(b, &t[T_TIME_MIX_RECEPTANCE], in[3]));
-    value *gate = g_gate(g, b->a->ffn.kind == CHANNEL_MIX ? GATE_SILU : GATE_SIGMOID, build_linear(b, &t[T_TIME_MIX_GATE], in[4]), NULL);
+    value *gate = g_gate(g, b->a->ffn.kind == CHANNEL_MIX ? GATE_SILU : GATE_SIGMOID,
+                         build_linear(b, &t[T_TIME_MIX_GATE], in[4]), NULL);
     if (b->a->ffn.kind != CHANNEL_MIX) k = g_add(g, k, g_scale(g, g_mul(g, k, w), -1));
     wkv6_inputs wkv = { .r = r, .k = k, .v = v, .w = w, .bonus = t[T_TIME_MIX_FIRST].w };
     value *y = g_wkv6(g, &wkv, &state);
@@ -96,7 +98,8 @@ value *build_rwkv7(builder *b, value *h)
     value *gate = t[T_TIME_MIX_G1].w && in[5] ? low_rank(b, T_TIME_MIX_G1, T_TIME_MIX_G2, in[5], &logistic) : NULL;
     /* The removed direction has length 1; an epsilon far below any sum of squares keeps zeros zero. */
     value *kk = heads_of(b, g_mul(g, k, g_weight(g, t[T_TIME_MIX_K_K].w)));
-    kk = g_scale(g, g_norm(g, kk, NULL, NULL, (norm_params){ NORM_RMS, 1e-24f / (float)b->k, (int)b->k }), (float)(1 / __builtin_sqrt((double)b->k)));
+    kk = g_scale(g, g_norm(g, kk, NULL, NULL, (norm_params){ NORM_RMS, 1e-24f / (float)b->k, (int)b->k }),
+                 (float)(1 / __builtin_sqrt((double)b->k)));
     value *less = g_add(g, g_mul(g, k, a), g_scale(g, k, -1));
     k = g_add(g, k, g_mul(g, less, g_weight(g, t[T_TIME_MIX_K_A].w)));
     wkv7_inputs wkv = { .r = heads_of(b, r), .w = heads_of(b, w), .k = heads_of(b, k), .v = heads_of(b, v), .kk = kk,

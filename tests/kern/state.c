@@ -141,34 +141,41 @@ static void one_size(const kernels *const side[2], int n, int rows, shape form)
     for (int taps = 1; taps < 6; taps++) {
         begin((taps - 1) * n, n, form);
         for (int i = 0; i < 2; i++)
-            side[i]->conv(&(conv_args){ .y = guard_floats(&t.out[i]), .win = guard_floats(&t.state[i]), .x = t.in[0], .w = t.in[1],
-                                        .bias = taps % 2 ? t.in[2] : NULL, .win_stride = (size_t)n, .w_stride = (size_t)n, .taps = taps, .n = n });
+            side[i]->conv(&(conv_args){ .y = guard_floats(&t.out[i]), .win = guard_floats(&t.state[i]), .x = t.in[0],
+                                        .w = t.in[1],
+                                        .bias = taps % 2 ? t.in[2] : NULL, .win_stride = (size_t)n, .w_stride = (size_t)n,
+                                            .taps = taps, .n = n });
         end((taps - 1) * n, n, "conv");
     }
     for (int each = 0; each < 2; each++) {
         begin(rows * n, rows, form);
         for (int i = 0; i < 2; i++)
             (each ? side[i]->scan_each : side[i]->scan_shared)(&(scan_args){
-                .s = guard_floats(&t.state[i]), .y = guard_floats(&t.out[i]), .x = t.in[0], .b = t.in[1], .c = t.in[2], .dt = t.in[3], .a = t.in[4],
+                .s = guard_floats(&t.state[i]), .y = guard_floats(&t.out[i]), .x = t.in[0], .b = t.in[1], .c = t.in[2],
+                    .dt = t.in[3], .a = t.in[4],
                 .d = t.in[5], .rows = rows, .n = n });
         end(rows * n, rows, "scan");
         begin(rows * n, rows, form);
         for (int i = 0; i < 2; i++)
-            side[i]->delta(&(delta_args){ .s = guard_floats(&t.state[i]), .y = guard_floats(&t.out[i]), .q = t.in[0], .k = t.in[1], .v = t.in[2],
+            side[i]->delta(&(delta_args){ .s = guard_floats(&t.state[i]), .y = guard_floats(&t.out[i]), .q = t.in[0],
+                                          .k = t.in[1], .v = t.in[2],
                                           .decay = t.in[3], .each = each, .beta = t.in[4][0], .rows = rows, .n = n });
         end(rows * n, rows, "delta");
         begin(n * n, n, form);
         for (int i = 0; i < 2; i++)
-            side[i]->wkv6(&(wkv6_args){ .s = guard_floats(&t.state[i]), .y = guard_floats(&t.out[i]), .r = t.in[0], .k = t.in[1], .v = t.in[2],
+            side[i]->wkv6(&(wkv6_args){ .s = guard_floats(&t.state[i]), .y = guard_floats(&t.out[i]), .r = t.in[0],
+                                        .k = t.in[1], .v = t.in[2],
                                         .w = t.in[3], .u = each ? t.in[4] : NULL, .n = n });
         end(n * n, n, "wkv6");
     }
     begin(rows * n, rows, form);
     for (int i = 0; i < 2; i++)
-        side[i]->wkv7(&(wkv7_args){ .s = guard_floats(&t.state[i]), .y = guard_floats(&t.out[i]), .r = t.in[0], .w = t.in[1], .k = t.in[2],
+        side[i]->wkv7(&(wkv7_args){ .s = guard_floats(&t.state[i]), .y = guard_floats(&t.out[i]), .r = t.in[0], .w = t.in[1],
+                                    .k = t.in[2],
                                     .v = t.in[3], .kk = t.in[4], .ka = t.in[5], .rows = rows, .n = n });
     end(rows * n, rows, "wkv7");
-    gate_fn gates[3][2] = { { side[0]->softplus, side[1]->softplus }, { side[0]->exp_, side[1]->exp_ }, { side[0]->tanh_, side[1]->tanh_ } };
+    gate_fn gates[3][2] = { { side[0]->softplus, side[1]->softplus }, { side[0]->exp_, side[1]->exp_ },
+                            { side[0]->tanh_, side[1]->tanh_ } };
     for (int g = 0; g < 6; g++) {
         begin(1, n, form);
         for (int i = 0; i < 2; i++) gates[g % 3][i](guard_floats(&t.out[i]), t.in[0], g < 3 ? NULL : t.in[1], n);
@@ -193,6 +200,7 @@ static void test_sets(void **state)
 int main(void)
 {
     check_seed();
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_gates), cmocka_unit_test(test_reference), cmocka_unit_test(test_sets) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_gates), cmocka_unit_test(test_reference),
+                                        cmocka_unit_test(test_sets) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

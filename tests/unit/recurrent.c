@@ -1,6 +1,6 @@
-/* recurrent.c - recurrent and hybrid models through the public interface: the same bits whatever the threads, the cut of the
- * prompt and the company; aborts change nothing; copies and saved states go on as the original does. Models: tests/golden/data/arch,
- * and ../shared/golden/arch where it is. */
+/* recurrent.c - recurrent and hybrid models through the public interface: the same bits whatever the threads, the
+ * cut of the prompt and the company; aborts change nothing; copies and saved states go on as the original does.
+ * Models: tests/golden/data/arch, and ../shared/golden/arch where it is. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,8 @@ typedef struct setting {
 } setting;
 
 static const setting settings[] = {
-    { 2, 512, 512, 0 }, { 3, 512, 512, 0 }, { 1, 7, 512, 0 }, { 2, 512, 7, 0 }, { 2, 512, 1, 0 }, { 2, 512, 512, 1 }, { 2, 5, 512, 1 },
+    { 2, 512, 512, 0 }, { 3, 512, 512, 0 }, { 1, 7, 512, 0 }, { 2, 512, 7, 0 }, { 2, 512, 1, 0 }, { 2, 512, 512, 1 }, { 2, 5,
+                                                                                                                        512, 1 },
 };
 
 /* All logits of sequence 2, with sequences 0 and 1 mixed in where `others`. */
@@ -81,7 +82,8 @@ static int same_bits(const loam_model *m, const char *name, const float *law)
         const setting *s = &settings[i];
         decode_all(m, s, got);
         if (memcmp(law, got, bytes) == 0) continue;
-        print_message("%s: threads %d, ubatch %d, batch %d, others %d: differs\n", name, s->threads, s->ubatch, s->batch, s->others);
+        print_message("%s: threads %d, ubatch %d, batch %d, others %d: differs\n", name, s->threads, s->ubatch, s->batch,
+                      s->others);
         bad++;
     }
     mem_free(got);
@@ -144,6 +146,25 @@ static int copies_and_states(const loam_model *m, const char *name, const float 
     return bad;
 }
 
+/* Tokens of the end removed and computed again: one at a time, and behind a batch. */
+static int taken_back(const loam_model *m, const char *name, const float *law)
+{
+    loam_error err;
+    loam_context *ctx;
+    loam_context_params p = loam_context_defaults();
+    p.n_ctx = 512, p.n_batch = 512, p.n_ubatch = 5, p.n_threads = 2, p.n_rs_seq = 3;
+    p.type_k = p.type_v = LOAM_F32;
+    if (loam_context_new(&ctx, m, &p, &err) != LOAM_OK) fail_msg("%s", err.message);
+    int bad = decode_on(ctx, 0, 0, 20, &err) != 0 || !row_is(ctx, law, 19);
+    bad += !loam_memory_seq_rm(ctx, 0, 17, -1) || decode_on(ctx, 0, 17, 1, &err) != 0 || !row_is(ctx, law, 17);
+    bad += loam_memory_seq_rm(ctx, 0, 16, -1); /* only one state is kept since */
+    bad += decode_on(ctx, 0, 18, 1, &err) != 0 || decode_on(ctx, 0, 19, 1, &err) != 0;
+    bad += !loam_memory_seq_rm(ctx, 0, 18, -1) || decode_on(ctx, 0, 18, 4, &err) != 0 || !row_is(ctx, law, 21);
+    if (bad) print_message("%s: what was taken back is another\n", name);
+    loam_context_free(ctx);
+    return bad;
+}
+
 static int check_model(const char *folder, const char *name)
 {
     char path[600];
@@ -153,7 +174,7 @@ static int check_model(const char *folder, const char *name)
     if (loam_model_open(&m, path, NULL, &err) != LOAM_OK) fail_msg("%s: %s", name, err.message);
     float *law = mem_alloc((size_t)N_TOKENS * (size_t)loam_model_n_vocab(m) * 4);
     decode_all(m, &(setting){ 1, 512, 1, 0 }, law);
-    int bad = same_bits(m, name, law) + aborts(m, name, law) + copies_and_states(m, name, law);
+    int bad = same_bits(m, name, law) + aborts(m, name, law) + copies_and_states(m, name, law) + taken_back(m, name, law);
     mem_free(law);
     loam_model_free(m);
     return bad;
@@ -172,7 +193,8 @@ static void own_models(void **state)
 static void shared_models(void **state)
 {
     (void)state;
-    static const char *const names[] = { "mamba-dense", "jamba-dense", "granitehybrid-dense", "nemotron_h-dense", "plamo2-dense", "lfm2moe-moe",
+    static const char *const names[] = { "mamba-dense", "jamba-dense", "granitehybrid-dense", "nemotron_h-dense",
+                                         "plamo2-dense", "lfm2moe-moe",
                                          "qwen35-dense", "qwen3next-moe" };
     char folder[512];
     int bad = 0;

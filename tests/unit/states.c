@@ -12,16 +12,19 @@
 #define N_BATCH 64
 
 /* Two recurrent layers; with pages beside them where `hybrid`. */
-static memory *fresh(bool hybrid)
+static memory *fresh_with(bool hybrid, int n_rs_seq)
 {
-    memory_layer layers[2] = { { .present = hybrid, .n_kv_head = 1, .k_dim = 8, .v_dim = 8, .r_row = 3, .s_row = 5 }, { .r_row = 3 } };
+    memory_layer layers[2] = { { .present = hybrid, .n_kv_head = 1, .k_dim = 8, .v_dim = 8, .r_row = 3, .s_row = 5 },
+                               { .r_row = 3 } };
     memory_params p = { .layers = layers, .n_layer = 2, .n_ctx = 512, .n_ctx_seq = 512, .n_seq_max = N_SEQ, .n_batch = N_BATCH,
-                        .k_type = LOAM_F32, .v_type = LOAM_F32 };
+                        .k_type = LOAM_F32, .v_type = LOAM_F32, .n_rs_seq = n_rs_seq };
     memory *m = NULL;
     loam_error err;
     assert_int_equal(memory_new(&m, &p, &err), LOAM_OK);
     return m;
 }
+
+static memory *fresh(bool hybrid) { return fresh_with(hybrid, 0); }
 
 /* What a mixer does, in small: the state becomes 3 * state + id of the token. */
 static void compute(const kv_view *view, const int32_t *ids)
@@ -189,7 +192,8 @@ static void joined(void **state)
     for (int step = 1; step <= 6; step++) {
         memory *m = fresh(false);
         static const int32_t both[] = { 1, 0 }, zero = 0, one = 1;
-        const memory_token tokens[] = { { 0, both, 2 }, { 1, &zero, 1 }, { 1, &one, 1 }, { 2, &one, 1 }, { 2, &zero, 1 }, { 3, both, 2 } };
+        const memory_token tokens[] = { { 0, both, 2 }, { 1, &zero, 1 }, { 1, &one, 1 }, { 2, &one, 1 }, { 2, &zero, 1 },
+                                        { 3, both, 2 } };
         int32_t pos[] = { 0, 1, 1, 2, 2, 3 }, ids[] = { 1, 2, 3, 4, 5, 6 };
         const kv_view *view;
         memory_begin(m);
@@ -206,23 +210,59 @@ static void joined(void **state)
     }
 }
 
+static void taken_back(void **state)
+{
+    (void)state;
+    memory *m = fresh_with(true, 3);
+    decode_one(m, 0, 0, 10);                         /* value after position p: v(p) = 3 v(p - 1) + p + 1 */
+    int v[16];
+    for (int p = 0; p < 16; p++) v[p] = ((p ? v[p - 1] : 0) * 3 + p + 1) % 100003;
+    assert_false(memory_seq_rm(m, 0, 6, INT32_MAX)); /* four tokens */
+    check_state(m, 0, v[9]);
+    assert_true(memory_seq_rm(m, 0, 8, INT32_MAX));
+    check_state(m, 0, v[7]);
+    assert_int_equal(memory_pos_max(m, 0), 7);
+    assert_int_equal(m->groups[0].n_tokens, 8);
+    assert_true(memory_seq_rm(m, 0, 7, INT32_MAX));  /* again, by what is left */
+    check_state(m, 0, v[6]);
+    assert_false(memory_seq_rm(m, 0, 6, INT32_MAX));
+    decode_one(m, 0, 7, 1);
+    decode_one(m, 0, 8, 1);                          /* states of earlier batches stay */
+    assert_int_equal(memory_seq_cp(m, 0, 1, 0, INT32_MAX), LOAM_OK);
+    assert_true(memory_seq_rm(m, 0, 7, INT32_MAX));
+    check_state(m, 0, v[6]);
+    check_state(m, 1, v[8]);
+    assert_true(memory_seq_rm(m, 1, 8, INT32_MAX));
+    check_state(m, 1, v[7]);
+    memory_seq_move(m, 1, 0, INT32_MAX, 5, 1);
+    assert_false(memory_seq_rm(m, 1, 12, INT32_MAX)); /* moved: no way back */
+    memory_clear(m);
+    assert_int_equal(cells_in_use(m), 0);
+    memory_free(m);
+}
+
 /* ---- random schedules ---- */
 
+#define MOST_POS 2600
+
 typedef struct plain {
-    int value[N_SEQ], pos[N_SEQ]; /* pos -1: none */
+    int value[N_SEQ][MOST_POS], pos[N_SEQ]; /* value after each position; pos -1: none */
+    int kept[N_SEQ];                        /* earlier states that must be there */
 } plain;
 
-static void random_batch(memory *m, plain *p, dice *d)
+static void random_batch(memory *m, plain *p, plain *next, int n_past, dice *d)
 {
     int32_t seqs[N_BATCH], pos[N_BATCH], ids[N_BATCH];
-    int n = 1 + (int)dice_below(d, N_BATCH);
-    plain next = *p;
+    int n = 1 + (int)dice_below(d, dice_below(d, 3) ? 5 : N_BATCH);
+    *next = *p;
     for (int i = 0; i < n; i++) {
         int q = (int)dice_below(d, N_SEQ);
         seqs[i] = q;
         ids[i] = (int32_t)dice_below(d, 1000);
-        pos[i] = ++next.pos[q];
-        next.value[q] = ((pos[i] == 0 ? 0 : next.value[q]) * 3 + ids[i]) % 100003;
+        next->kept[q] += next->pos[q]++ >= 0;
+        if (next->kept[q] > n_past) next->kept[q] = n_past;
+        pos[i] = next->pos[q];
+        next->value[q][pos[i]] = ((pos[i] == 0 ? 0 : next->value[q][pos[i] - 1]) * 3 + ids[i]) % 100003;
     }
     decode(m, seqs, pos, ids, n, 1 + (int)dice_below(d, N_BATCH));
     if (dice_below(d, 4) == 0) {
@@ -230,35 +270,48 @@ static void random_batch(memory *m, plain *p, dice *d)
         return;
     }
     memory_commit(m);
-    *p = next;
+    *p = *next;
+}
+
+static void random_step(memory *m, plain *p, plain *next, int n_past, dice *d)
+{
+    int a = (int)dice_below(d, N_SEQ), b = (int)dice_below(d, N_SEQ), back = 1 + (int)dice_below(d, 5);
+    switch (dice_below(d, 6)) {
+    case 0:
+        assert_int_equal(memory_seq_cp(m, a, b, 0, INT32_MAX), LOAM_OK);
+        memcpy(p->value[b], p->value[a], sizeof p->value[b]);
+        p->pos[b] = p->pos[a], p->kept[b] = p->kept[a];
+        break;
+    case 1:
+        if (dice_below(d, 3)) break;
+        assert_true(memory_seq_rm(m, a, 0, INT32_MAX));
+        p->pos[a] = -1, p->kept[a] = 0;
+        break;
+    case 2:
+        if (p->pos[a] < back) break;
+        assert_int_equal(memory_seq_rm(m, a, p->pos[a] - back + 1, INT32_MAX), back <= p->kept[a]);
+        if (back <= p->kept[a]) p->pos[a] -= back, p->kept[a] -= back;
+        break;
+    default: random_batch(m, p, next, n_past, d);
+    }
 }
 
 static void random_schedules(void **state)
 {
     (void)state;
     dice d = { 20240611 };
+    static plain p, next;
     for (int round = 0; round < 200; round++) {
-        memory *m = fresh(false);
-        plain p;
-        for (int q = 0; q < N_SEQ; q++) p.pos[q] = -1, p.value[q] = 0;
+        int n_past = round % 4;
+        memory *m = fresh_with(false, n_past);
+        for (int q = 0; q < N_SEQ; q++) p.pos[q] = -1, p.kept[q] = 0;
         for (int i = 0; i < 40; i++) {
-            int a = (int)dice_below(&d, N_SEQ), b = (int)dice_below(&d, N_SEQ);
-            switch (dice_below(&d, 5)) {
-            case 0:
-                assert_int_equal(memory_seq_cp(m, a, b, 0, INT32_MAX), LOAM_OK);
-                p.value[b] = p.value[a], p.pos[b] = p.pos[a];
-                break;
-            case 1:
-                assert_true(memory_seq_rm(m, a, 0, INT32_MAX));
-                p.pos[a] = -1;
-                break;
-            default: random_batch(m, &p, &d);
-            }
+            random_step(m, &p, &next, n_past, &d);
             for (int q = 0; q < N_SEQ; q++) {
                 assert_int_equal(memory_pos_max(m, q), p.pos[q]);
-                check_state(m, q, p.pos[q] < 0 ? -1 : p.value[q]);
+                check_state(m, q, p.pos[q] < 0 ? -1 : p.value[q][p.pos[q]]);
             }
-            assert_true(cells_in_use(m) <= N_SEQ);
+            assert_true(cells_in_use(m) <= N_SEQ * (1 + n_past));
         }
         memory_free(m);
     }
@@ -266,7 +319,9 @@ static void random_schedules(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(removals), cmocka_unit_test(sequences), cmocka_unit_test(hybrid), cmocka_unit_test(rollback),
-                                        cmocka_unit_test(joined), cmocka_unit_test(random_schedules) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(removals), cmocka_unit_test(sequences), cmocka_unit_test(hybrid),
+                                        cmocka_unit_test(rollback),
+                                        cmocka_unit_test(joined), cmocka_unit_test(taken_back),
+                                        cmocka_unit_test(random_schedules) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

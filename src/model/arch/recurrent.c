@@ -3,14 +3,16 @@
 
 /* The tensors of each kind of mixer. */
 #define MAMBA_TENSORS \
-    NEEDS(SSM_IN), NEEDS(SSM_CONV1D, .bias = BIAS), NEEDS(SSM_X), NEEDS(SSM_DT, .bias = BIAS), NEEDS(SSM_A), NEEDS(SSM_D), NEEDS(SSM_OUT), \
+    NEEDS(SSM_IN), NEEDS(SSM_CONV1D, .bias = BIAS), NEEDS(SSM_X), NEEDS(SSM_DT, .bias = BIAS), NEEDS(SSM_A), NEEDS(SSM_D), \
+        NEEDS(SSM_OUT), \
         MAYBE(SSM_DT_NORM), MAYBE(SSM_B_NORM), MAYBE(SSM_C_NORM)
 #define MAMBA2_TENSORS \
     NEEDS(SSM_IN, .shape = "D,2I+2YO+T"), NEEDS(SSM_CONV1D, .shape = "Q,I+2YO", .bias = MAY_BIAS), NEEDS(SSM_DT_BIAS), \
         NEEDS(SSM_A, .shape = "1,T"), NEEDS(SSM_D, .shape = "1,T"), MAYBE(SSM_NORM), NEEDS(SSM_OUT)
 #define SHORT_CONV_TENSORS NEEDS(SHORTCONV_IN), NEEDS(SHORTCONV_CONV), NEEDS(SHORTCONV_OUT)
 #define DELTA_TENSORS \
-    NEEDS(SSM_CONV1D, .shape = "Q,2OY+I"), NEEDS(SSM_DT_BIAS), NEEDS(SSM_A, .shape = "T"), NEEDS(SSM_NORM, .shape = "I/T"), NEEDS(SSM_OUT)
+    NEEDS(SSM_CONV1D, .shape = "Q,2OY+I"), NEEDS(SSM_DT_BIAS), NEEDS(SSM_A, .shape = "T"), NEEDS(SSM_NORM, .shape = "I/T"), \
+        NEEDS(SSM_OUT)
 #define GATED_QUERY HEAD_NORMS, NEEDS(ATTN_Q, .shape = "D,2HK", .bias = MAY_BIAS)
 #define RWKV_MATRICES(BIASES) \
     NEEDS(TIME_MIX_KEY, .shape = "D,GK", .bias = BIASES), NEEDS(TIME_MIX_VALUE, .shape = "D,GK", .bias = BIASES), \
@@ -20,11 +22,13 @@
         MAYBE(TIME_MIX_LERP_K), MAYBE(TIME_MIX_LERP_V), MAYBE(TIME_MIX_LERP_R), MAYBE(TIME_MIX_LERP_G), NEEDS(TIME_MIX_DECAY), \
         NEEDS(TIME_MIX_DECAY_W1), NEEDS(TIME_MIX_DECAY_W2), NEEDS(TIME_MIX_GATE)
 #define RWKV7_TENSORS \
-    NEEDS(TIME_MIX_W0), NEEDS(TIME_MIX_W1, .shape = "D,C"), NEEDS(TIME_MIX_W2, .shape = "C,D"), NEEDS(TIME_MIX_A0), NEEDS(TIME_MIX_A1), \
+    NEEDS(TIME_MIX_W0), NEEDS(TIME_MIX_W1, .shape = "D,C"), NEEDS(TIME_MIX_W2, .shape = "C,D"), NEEDS(TIME_MIX_A0), \
+        NEEDS(TIME_MIX_A1), \
         NEEDS(TIME_MIX_A2), NEEDS(TIME_MIX_LERP_FUSED, .shape = "D,1,1,Y"), NEEDS(TIME_MIX_V0), NEEDS(TIME_MIX_V1), \
         NEEDS(TIME_MIX_V2), MAYBE(TIME_MIX_G1), MAYBE(TIME_MIX_G2), NEEDS(TIME_MIX_K_K), NEEDS(TIME_MIX_K_A), NEEDS(TIME_MIX_R_K)
 
-#define QWEN_EXPERTS { .blocks = EXPERTS_EVERYWHERE, .x_default = "F/U", .gates = GATE_MAYBE_FUSED, .scale_key = true, SOFTMAX_ROUTING }
+#define QWEN_EXPERTS { .blocks = EXPERTS_EVERYWHERE, .x_default = "F/U", .gates = GATE_MAYBE_FUSED, .scale_key = true, \
+        SOFTMAX_ROUTING }
 #define QWEN_SCALES (SCALE_FFN | SCALE_EXPERTS | SCALE_SHARED)
 
 const arch_spec archs_recurrent[] = {
@@ -46,10 +50,12 @@ const arch_spec archs_recurrent[] = {
     },
     {
         .name = "rwkv6",
-        .tensors = TENSORS(OWN_HEAD, NEEDS(TOKEN_EMBD_NORM, .bias = BIAS), NEEDS(OUTPUT_NORM, .bias = BIAS), NEEDS(ATTN_NORM, .bias = BIAS),
-                           NEEDS(ATTN_NORM_2, .bias = BIAS), WITHOUT(FFN_NORM), RWKV6_TENSORS, RWKV_MATRICES(NO_BIAS),
+        .tensors = TENSORS(OWN_HEAD, NEEDS(TOKEN_EMBD_NORM, .bias = BIAS), NEEDS(OUTPUT_NORM, .bias = BIAS),
+                           NEEDS(ATTN_NORM, .bias = BIAS), NEEDS(ATTN_NORM_2, .bias = BIAS),
+                           WITHOUT(FFN_NORM), RWKV6_TENSORS, RWKV_MATRICES(NO_BIAS),
                            NEEDS(TIME_MIX_FIRST), NEEDS(TIME_MIX_LN, .bias = BIAS), NEEDS(CHANNEL_MIX_LERP_K),
-                           NEEDS(CHANNEL_MIX_LERP_R), NEEDS(CHANNEL_MIX_KEY), NEEDS(CHANNEL_MIX_VALUE), NEEDS(CHANNEL_MIX_RECEPTANCE)),
+                           NEEDS(CHANNEL_MIX_LERP_R), NEEDS(CHANNEL_MIX_KEY), NEEDS(CHANNEL_MIX_VALUE),
+                           NEEDS(CHANNEL_MIX_RECEPTANCE)),
         .norm = LAYER_NORM,
         .rope.kind = ROTARY_NONE,
         .recurrent = { .kind = RWKV6 },
@@ -57,15 +63,18 @@ const arch_spec archs_recurrent[] = {
     },
     {
         .name = "rwkv6qwen2", /* fewer key and value heads; an ordinary feed-forward */
-        .tensors = TENSORS(OWN_HEAD, RWKV6_TENSORS, RWKV_MATRICES(MAY_BIAS), MAYBE(TIME_MIX_FIRST), MAYBE(TIME_MIX_LN, .bias = MAY_BIAS)),
+        .tensors = TENSORS(OWN_HEAD, RWKV6_TENSORS, RWKV_MATRICES(MAY_BIAS), MAYBE(TIME_MIX_FIRST),
+                           MAYBE(TIME_MIX_LN, .bias = MAY_BIAS)),
         .rope.kind = ROTARY_NONE,
         .recurrent = { .kind = RWKV6 },
     },
     {
         .name = "rwkv7",
-        .tensors = TENSORS(OWN_HEAD, NEEDS(TOKEN_EMBD_NORM, .bias = BIAS), NEEDS(OUTPUT_NORM, .bias = BIAS), NEEDS(ATTN_NORM, .bias = BIAS),
-                           NEEDS(ATTN_NORM_2, .bias = BIAS), WITHOUT(FFN_NORM), RWKV7_TENSORS, RWKV_MATRICES(NO_BIAS),
-                           NEEDS(TIME_MIX_LN, .bias = BIAS), NEEDS(CHANNEL_MIX_LERP_K), NEEDS(CHANNEL_MIX_KEY), NEEDS(CHANNEL_MIX_VALUE)),
+        .tensors = TENSORS(OWN_HEAD, NEEDS(TOKEN_EMBD_NORM, .bias = BIAS), NEEDS(OUTPUT_NORM, .bias = BIAS),
+                           NEEDS(ATTN_NORM, .bias = BIAS), NEEDS(ATTN_NORM_2, .bias = BIAS),
+                           WITHOUT(FFN_NORM), RWKV7_TENSORS, RWKV_MATRICES(NO_BIAS),
+                           NEEDS(TIME_MIX_LN, .bias = BIAS), NEEDS(CHANNEL_MIX_LERP_K), NEEDS(CHANNEL_MIX_KEY),
+                           NEEDS(CHANNEL_MIX_VALUE)),
         .norm = LAYER_NORM,
         .rope.kind = ROTARY_NONE,
         .recurrent = { .kind = RWKV7 },
@@ -113,7 +122,8 @@ const arch_spec archs_hybrid[] = {
     },
     {
         .name = "nemotron_h", /* one branch a block */
-        .tensors = TENSORS(MAMBA2_TENSORS, OUTPUT_BIAS_MAYBE, WITHOUT(FFN_NORM), NEEDS(FFN_UP, .bias = MAY_BIAS), NEEDS(FFN_DOWN, .bias = MAY_BIAS)),
+        .tensors = TENSORS(MAMBA2_TENSORS, OUTPUT_BIAS_MAYBE, WITHOUT(FFN_NORM), NEEDS(FFN_UP, .bias = MAY_BIAS),
+                           NEEDS(FFN_DOWN, .bias = MAY_BIAS)),
         .norm = RMS_ANY_EPSILON,
         .rope.kind = ROTARY_NONE,
         .recurrent = { .kind = MAMBA2, .blocks = RECURRENT_OR_FFN },
@@ -122,24 +132,28 @@ const arch_spec archs_hybrid[] = {
     },
     {
         .name = "nemotron_h_moe",
-        .tensors = TENSORS(MAMBA2_TENSORS, OUTPUT_BIAS_MAYBE, WITHOUT(FFN_NORM), NEEDS(FFN_UP, .bias = MAY_BIAS), NEEDS(FFN_DOWN, .bias = MAY_BIAS),
+        .tensors = TENSORS(MAMBA2_TENSORS, OUTPUT_BIAS_MAYBE, WITHOUT(FFN_NORM), NEEDS(FFN_UP, .bias = MAY_BIAS),
+                           NEEDS(FFN_DOWN, .bias = MAY_BIAS),
                            MAYBE(EXP_PROBS_B), MAYBE(FFN_LATENT_DOWN), MAYBE(FFN_LATENT_UP),
                            NEEDS(FFN_UP_EXPS, .shape = "A,X,E"), NEEDS(FFN_DOWN_EXPS, .shape = "X,A,E")),
         .norm = RMS_ANY_EPSILON,
         .rope.kind = ROTARY_NONE,
         .recurrent = { .kind = MAMBA2, .blocks = RECURRENT_OR_FFN },
         .ffn = { .kind = RELU_SQUARED, .input_norm = T_ATTN_NORM },
-        .experts = { .blocks = EXPERTS_IF_ANY, .x_default = "F", .gates = GATE_OPTIONAL, .router = ROUTER_SIGMOID, .normalise = BY_KEY,
+        .experts = { .blocks = EXPERTS_IF_ANY, .x_default = "F", .gates = GATE_OPTIONAL, .router = ROUTER_SIGMOID,
+                     .normalise = BY_KEY,
                      .scale_key = true, .activation = GATE_RELU2 },
         .shared = { .width = "S", .plain = true },
         .scales = SCALE_RECURRENT | SCALE_FFN | SCALE_EXPERTS | SCALE_SHARED,
     },
     {
         .name = "plamo2", /* norms and their tensors' names without suffix */
-        .tensors = TENSORS(NEEDS(SSM_IN), NEEDS(SSM_CONV1D), NEEDS(SSM_X, .shape = "I,2O+A"), NEEDS(SSM_DT, .shape = "A,T", .bias = BIAS),
+        .tensors = TENSORS(NEEDS(SSM_IN), NEEDS(SSM_CONV1D), NEEDS(SSM_X, .shape = "I,2O+A"),
+                           NEEDS(SSM_DT, .shape = "A,T", .bias = BIAS),
                            NEEDS(SSM_A, .shape = "T"), NEEDS(SSM_D, .shape = "T"), NEEDS(SSM_OUT),
                            NEEDS(SSM_DT_NORM, .shape = "A", .suffix = SUFFIX_BARE), NEEDS(SSM_B_NORM, .suffix = SUFFIX_BARE),
-                           NEEDS(SSM_C_NORM, .suffix = SUFFIX_BARE), NEEDS(ATTN_Q_NORM, .shape = "K,H"), NEEDS(ATTN_K_NORM, .shape = "K,G"),
+                           NEEDS(SSM_C_NORM, .suffix = SUFFIX_BARE), NEEDS(ATTN_Q_NORM, .shape = "K,H"),
+                           NEEDS(ATTN_K_NORM, .shape = "K,G"),
                            NEEDS(POST_ATTENTION_NORM, .suffix = SUFFIX_BARE), NEEDS(POST_FFW_NORM, .suffix = SUFFIX_BARE)),
         .rope.kind = ROTARY_HALVES,
         .attn = { .head_norm = HEAD_NORM_EACH, .after = T_POST_ATTENTION_NORM },
@@ -161,11 +175,13 @@ const arch_spec archs_hybrid[] = {
         .rope.kind = ROTARY_HALVES,
         .attn.head_norm = HEAD_NORM_SHARED,
         .recurrent = { .kind = SHORT_CONV, .blocks = RECURRENT_WITHOUT_KV },
-        .experts = { .blocks = EXPERTS_AFTER_LEADING, .router_from = ROUTER_KEY, .normalise = ALWAYS, .scale_key = true, .activation = GATE_SILU },
+        .experts = { .blocks = EXPERTS_AFTER_LEADING, .router_from = ROUTER_KEY, .normalise = ALWAYS, .scale_key = true,
+                     .activation = GATE_SILU },
     },
     {
         .name = "qwen35",
-        .tensors = TENSORS(DELTA_TENSORS, NEEDS(SSM_QKV), NEEDS(SSM_GATE), NEEDS(SSM_ALPHA), NEEDS(SSM_BETA), GATED_QUERY, NEEDS(POST_ATTENTION_NORM),
+        .tensors = TENSORS(DELTA_TENSORS, NEEDS(SSM_QKV), NEEDS(SSM_GATE), NEEDS(SSM_ALPHA), NEEDS(SSM_BETA), GATED_QUERY,
+                           NEEDS(POST_ATTENTION_NORM),
                            WITHOUT(FFN_NORM)),
         .rope.kind = ROTARY_INTERLEAVED,
         .attn = { .head_norm = HEAD_NORM_SHARED, .gated_query = true },
@@ -175,7 +191,8 @@ const arch_spec archs_hybrid[] = {
     },
     {
         .name = "qwen35moe",
-        .tensors = TENSORS(DELTA_TENSORS, NEEDS(SSM_QKV), NEEDS(SSM_GATE), NEEDS(SSM_ALPHA), NEEDS(SSM_BETA), GATED_QUERY, NEEDS(POST_ATTENTION_NORM),
+        .tensors = TENSORS(DELTA_TENSORS, NEEDS(SSM_QKV), NEEDS(SSM_GATE), NEEDS(SSM_ALPHA), NEEDS(SSM_BETA), GATED_QUERY,
+                           NEEDS(POST_ATTENTION_NORM),
                            WITHOUT(FFN_NORM), NEEDS(FFN_GATE_INP_SHEXP)),
         .rope.kind = ROTARY_INTERLEAVED,
         .attn = { .head_norm = HEAD_NORM_SHARED, .gated_query = true },
@@ -187,7 +204,8 @@ const arch_spec archs_hybrid[] = {
     },
     {
         .name = "qwen3next",
-        .tensors = TENSORS(DELTA_TENSORS, MAYBE(SSM_QKV), MAYBE(SSM_GATE), MAYBE(SSM_IN, .shape = "D,2OY+2I"), NEEDS(SSM_BA), GATED_QUERY,
+        .tensors = TENSORS(DELTA_TENSORS, MAYBE(SSM_QKV), MAYBE(SSM_GATE), MAYBE(SSM_IN, .shape = "D,2OY+2I"), NEEDS(SSM_BA),
+                           GATED_QUERY,
                            NEEDS(POST_ATTENTION_NORM), WITHOUT(FFN_NORM), NEEDS(FFN_GATE_INP_SHEXP)),
         .rope.kind = ROTARY_HALVES,
         .attn = { .head_norm = HEAD_NORM_SHARED, .gated_query = true },
