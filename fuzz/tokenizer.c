@@ -203,16 +203,16 @@ static void encode(const loam_tokenizer *t, text_view text, unsigned flags)
                 memcmp(ids, again, n * sizeof *ids) == 0,
             "other ids the second time");
     loam_tokens_free(again);
-    for (unsigned decoding = 0; decoding < 4; decoding++) decode(t, ids, n, decoding);
+    decode(t, ids, n, flags); /* the flags of both directions go through the same four values */
     loam_tokens_free(ids);
 }
 
-/* Questions about every id, and about one on each side. */
+/* Questions about the first and last ids, and about one on each side. */
 static void ask(const loam_tokenizer *t)
 {
     size_t len;
     loam_error err;
-    for (loam_token id = -1; id <= loam_tokenizer_size(t); id++) {
+    for (loam_token id = -1, size = loam_tokenizer_size(t); id <= size; id += id == 30 && size > 80 ? size - 70 : 1) {
         const char *text = loam_tokenizer_text(t, id, &len);
         char piece[64];
         bool inside = id >= 0 && id < loam_tokenizer_size(t);

@@ -222,6 +222,11 @@ static bool one_page(tile *t, const attention_params *p, const worker *w, int he
     return true;
 }
 
+static attn_state state_of(const tile *t, const attention_params *p, int i)
+{
+    return (attn_state){ &t->M[i], &t->S[i], t->O + (size_t)i * (size_t)p->v_dim };
+}
+
 static void clear_state(tile *t, const attention_params *p)
 {
     for (int i = 0; i < t->n_q; i++) t->M[i] = -INFINITY, t->S[i] = 0.0f;
@@ -232,12 +237,13 @@ static void clear_state(tile *t, const attention_params *p)
 static void add_sink(tile *t, const attention_params *p, const kernels *k, int i, float sink)
 {
     memset(t->o, 0, (size_t)p->v_dim * 4);
-    k->attn_merge(&t->M[i], &t->S[i], t->O + (size_t)i * (size_t)p->v_dim, sink, 1.0f, t->o, p->v_dim);
+    k->attn_merge(state_of(t, p, i), (attn_part){ sink, 1.0f, t->o }, p->v_dim);
 }
 
-static void finish_query(tile *t, const attention_params *p, const worker *w, const value *out, int64_t token, int i, int head)
+static void finish_query(const tile *t, const worker *w, const value *v, int64_t token, int i, int head)
 {
-    float *y = row_at(out, w, token, (int64_t)head * p->v_dim);
+    const attention_params *p = &v->p.attn;
+    float *y = row_at(v, w, token, (int64_t)head * p->v_dim);
     w->run->k->scale(y, t->O + (size_t)i * (size_t)p->v_dim, t->S[i] > 0.0f ? 1.0f / t->S[i] : 0.0f, p->v_dim);
 }
 
@@ -259,13 +265,13 @@ static void run_item(const step *s, worker *w, tile *t, const kv_run *run, int64
     for (int i = 0; i < run->n_pages; i++) {
         if (!one_page(t, p, w, head, run->pages[i])) continue;
         for (int q = 0; q < t->n_q; q++)
-            k->attn_merge(&t->M[q], &t->S[q], t->O + (size_t)q * (size_t)p->v_dim, t->m[q], t->s[q], t->o + (size_t)q * (size_t)p->v_dim, p->v_dim);
+            k->attn_merge(state_of(t, p, q), (attn_part){ t->m[q], t->s[q], t->o + (size_t)q * (size_t)p->v_dim }, p->v_dim);
     }
     const float *sinks = sinks_of(v, w);
     for (int q = 0; q < t->n_q; q++) {
         int h = head * t->heads + q % t->heads;
         if (sinks) add_sink(t, p, k, q, sinks[h]);
-        finish_query(t, p, w, v, first + q / t->heads, q, h);
+        finish_query(t, w, v, first + q / t->heads, q, h);
     }
 }
 
@@ -302,10 +308,10 @@ static void run_split(const step *s, worker *w, tile *t, const kv_run *run)
         clear_state(t, p);
         for (int i = 0; i < run->n_pages; i++) {
             const float *from = partial_of(p, w, i, h);
-            if (from[0] != -INFINITY) k->attn_merge(&t->M[0], &t->S[0], t->O, from[0], from[1], from + 2, p->v_dim);
+            if (from[0] != -INFINITY) k->attn_merge(state_of(t, p, 0), (attn_part){ from[0], from[1], from + 2 }, p->v_dim);
         }
         if (sinks) add_sink(t, p, k, 0, sinks[h]);
-        finish_query(t, p, w, v, run->first, 0, h);
+        finish_query(t, w, v, run->first, 0, h);
     }
 }
 

@@ -243,14 +243,13 @@ value *g_gate_xielu(graph *g, value *x, const float p[4])
     return finish(g, v);
 }
 
-value *g_norm(graph *g, norm_kind kind, value *x, const weight *w, const weight *b, float eps, int group)
+value *g_norm(graph *g, value *x, const weight *w, const weight *b, norm_params p)
 {
     value *wv = g_weight(g, w), *bv = g_weight(g, b);
     value *v = begin(g, OP_NORM, x, wv, bv);
     if (!v) return NULL;
-    v->p.norm.kind = kind;
-    v->p.norm.eps = eps;
-    v->p.norm.group = group ? group : (int)(x->ne[0] * x->ne[1]);
+    v->p.norm = p;
+    if (p.group == 0) v->p.norm.group = (int)(x->ne[0] * x->ne[1]);
     return finish(g, v);
 }
 

@@ -97,6 +97,11 @@ typedef struct state_params {
     int64_t first;             /* CONV: channel of the weights that belongs to the first channel of x */
     bool spread;               /* DELTA: value head h reads key head h / (value heads / key heads), else h mod key heads */
 } state_params;
+typedef struct norm_params {
+    norm_kind kind;
+    float eps;
+    int group;                 /* values normalised together; 0 = the whole row */
+} norm_params;
 
 typedef struct value value;
 struct value {
@@ -114,7 +119,7 @@ struct value {
         struct { int64_t offset; } view;                       /* bytes into src[0] */
         struct { float a, b; } f;                              /* SCALE a; CLAMP a..b; SOFTCAP a */
         struct { gate_kind kind; float p[4]; } gate;           /* XIELU: alpha_p, alpha_n, beta, eps */
-        struct { norm_kind kind; float eps; int group; } norm; /* group: values normalised together */
+        norm_params norm;
         struct { float t, n, o; } temp;                        /* factor 1 + t * ln(1 + floor((pos + o) / n)) */
         rope_params rope;                                      /* ROPE_TABLE */
         struct { int offset; bool neox; } turn;                /* ROPE: first rotated value of each head */
@@ -177,8 +182,8 @@ value *g_clamp(graph *g, value *x, float lo, float hi);
 value *g_softcap(graph *g, value *x, float cap);                   /* cap 0 gives x */
 value *g_gate(graph *g, gate_kind kind, value *gate, value *up);   /* f(gate) * up; up NULL: f(gate) */
 value *g_gate_xielu(graph *g, value *x, const float p[4]);
-/* Norm over each run of `group` values of a row (0 = whole row). w: NULL, [group] shared by the runs, or the whole row. */
-value *g_norm(graph *g, norm_kind kind, value *x, const weight *w, const weight *b, float eps, int group);
+/* w: NULL, [group] shared by the runs, or the whole row. */
+value *g_norm(graph *g, value *x, const weight *w, const weight *b, norm_params p);
 value *g_concat(graph *g, value *a, value *b);                     /* along ne[0]; b's ne[1] may be 1 and is repeated */
 value *g_temperature(graph *g, value *x, value *pos, float t, float n, float o);
 value *g_rope_table(graph *g, value *pos, const rope_params *p, const weight *factors); /* [n_rot, T]: cos then sin */

@@ -87,7 +87,14 @@ typedef void (*attn_fn)(const attn_args *a);
 
 /* Merges page results in ascending order into the running state (M, S, O), which starts as (-inf, 0, 0):
  * M' = max(M, m); a = exp(M - M'), b = exp(m - M'); S' = fma(S, a, s * b); O' = fma(O, a, o * b). m = -inf changes nothing. */
-typedef void (*attn_merge_fn)(float *M, float *S, float *O, float m, float s, const float *o, int v_dim);
+typedef struct attn_state {
+    float *m, *s, *o;         /* o: [v_dim] */
+} attn_state;
+typedef struct attn_part {
+    float m, s;
+    const float *o;           /* [v_dim] */
+} attn_part;
+typedef void (*attn_merge_fn)(attn_state into, attn_part part, int v_dim);
 
 /* ---- recurrent states: one token --------------------------------------------------------------------------------- */
 

@@ -50,7 +50,7 @@ static value *norm_heads(builder *b, value *x, const bound *t)
         if (!b->t[T_ATTN_Q_NORM].w) return x;
         break;
     }
-    return g_norm(b->g, b->h->norm, x, t->w, t->b, b->h->eps, group);
+    return g_norm(b->g, x, t->w, t->b, (norm_params){ b->h->norm, b->h->eps, group });
 }
 
 static value *rotate(builder *b, value *x)

@@ -10,7 +10,10 @@ value *build_linear(builder *b, const bound *t, value *x)
     return g_add(b->g, y, g_weight(b->g, t->b));
 }
 
-value *build_norm(builder *b, value *x, const bound *t) { return g_norm(b->g, b->h->norm, x, t->w, t->b, b->h->eps, 0); }
+value *build_norm(builder *b, value *x, const bound *t)
+{
+    return g_norm(b->g, x, t->w, t->b, (norm_params){ b->h->norm, b->h->eps, 0 });
+}
 
 value *build_narrow(builder *b, value *x)
 {

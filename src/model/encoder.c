@@ -148,7 +148,7 @@ static value *classify(builder *b, value *x)
     const bound *t = b->m->globals.t;
     if (t[T_CLS].w) {
         x = g_gate(g, b->a->classifier.gelu ? GATE_GELU : GATE_TANH, build_linear(b, &t[T_CLS], x), NULL);
-        if (t[T_CLS_NORM].w) x = g_norm(g, NORM_LAYER, x, t[T_CLS_NORM].w, NULL, b->h->eps, 0);
+        if (t[T_CLS_NORM].w) x = g_norm(g, x, t[T_CLS_NORM].w, NULL, (norm_params){ NORM_LAYER, b->h->eps, 0 });
     }
     return t[T_CLS_OUTPUT].w ? build_linear(b, &t[T_CLS_OUTPUT], x) : x;
 }

@@ -38,7 +38,7 @@ static value *norm_step(builder *b, value *x, slot s)
 {
     const bound *t = b->t;
     bool stored = t[T_SSM_DT_NORM].w && t[T_SSM_B_NORM].w && t[T_SSM_C_NORM].w;
-    return stored || b->h->norm_steps ? g_norm(b->g, NORM_RMS, x, t[s].w, NULL, b->h->eps, 0) : x;
+    return stored || b->h->norm_steps ? g_norm(b->g, x, t[s].w, NULL, (norm_params){ NORM_RMS, b->h->eps, 0 }) : x;
 }
 
 value *build_mamba(builder *b, value *h)
@@ -74,7 +74,7 @@ value *build_mamba2(builder *b, value *h)
     };
     state_params p = state_of(b);
     value *y = g_gate(g, GATE_SILU, z, g_scan(g, &in, &p));
-    if (t[T_SSM_NORM].w) y = g_norm(g, NORM_RMS, y, t[T_SSM_NORM].w, NULL, b->h->eps, (int)(inner / groups));
+    if (t[T_SSM_NORM].w) y = g_norm(g, y, t[T_SSM_NORM].w, NULL, (norm_params){ NORM_RMS, b->h->eps, (int)(inner / groups) });
     return finish_mixer(b, T_SSM_OUT, y);
 }
 
@@ -151,7 +151,7 @@ static void split_steps(builder *b, value *h, value **beta, value **alpha)
 /* Each head divided by the root of its sum of squares + eps, times `scale`: the norm by the mean, put right. */
 static value *unit(builder *b, value *x, int64_t d, int64_t heads, double scale)
 {
-    value *n = g_norm(b->g, NORM_RMS, g_view(b->g, x, 0, d, heads), NULL, NULL, b->h->eps / (float)d, (int)d);
+    value *n = g_norm(b->g, g_view(b->g, x, 0, d, heads), NULL, NULL, (norm_params){ NORM_RMS, b->h->eps / (float)d, (int)d });
     return g_scale(b->g, n, (float)(scale / __builtin_sqrt((double)d)));
 }
 
@@ -173,7 +173,7 @@ value *build_delta(builder *b, value *h)
     };
     state_params s = state_of(b);
     s.spread = b->a->recurrent.kind == DELTA_SPREAD;
-    value *y = g_norm(g, NORM_RMS, g_delta(g, &in, &s), t[T_SSM_NORM].w, NULL, b->h->eps, (int)dv);
+    value *y = g_norm(g, g_delta(g, &in, &s), t[T_SSM_NORM].w, NULL, (norm_params){ NORM_RMS, b->h->eps, (int)dv });
     y = g_gate(g, GATE_SILU, p.z, y);
     return finish_mixer(b, T_SSM_OUT, g_view(g, y, 0, inner, 1));
 }

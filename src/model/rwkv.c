@@ -22,7 +22,7 @@ static value *finish_time_mix(builder *b, value *y, value *bonus, value *gate)
 {
     graph *g = b->g;
     const bound *ln = &b->t[T_TIME_MIX_LN];
-    if (ln->w) y = g_norm(g, NORM_LAYER, y, ln->w, ln->b, HEAD_EPSILON, (int)b->k);
+    if (ln->w) y = g_norm(g, y, ln->w, ln->b, (norm_params){ NORM_LAYER, HEAD_EPSILON, (int)b->k });
     y = g_mul(g, g_add(g, y, bonus), gate);
     y = build_after_state(b, g_view(g, y, 0, sym(b, 'D'), 1));
     return y ? build_linear(b, &b->t[T_TIME_MIX_OUTPUT], y) : NULL;
@@ -96,7 +96,7 @@ value *build_rwkv7(builder *b, value *h)
     value *gate = t[T_TIME_MIX_G1].w && in[5] ? low_rank(b, T_TIME_MIX_G1, T_TIME_MIX_G2, in[5], &logistic) : NULL;
     /* The removed direction has length 1; an epsilon far below any sum of squares keeps zeros zero. */
     value *kk = heads_of(b, g_mul(g, k, g_weight(g, t[T_TIME_MIX_K_K].w)));
-    kk = g_scale(g, g_norm(g, NORM_RMS, kk, NULL, NULL, 1e-24f / (float)b->k, (int)b->k), (float)(1 / __builtin_sqrt((double)b->k)));
+    kk = g_scale(g, g_norm(g, kk, NULL, NULL, (norm_params){ NORM_RMS, 1e-24f / (float)b->k, (int)b->k }), (float)(1 / __builtin_sqrt((double)b->k)));
     value *less = g_add(g, g_mul(g, k, a), g_scale(g, k, -1));
     k = g_add(g, k, g_mul(g, less, g_weight(g, t[T_TIME_MIX_K_A].w)));
     wkv7_inputs wkv = { .r = heads_of(b, r), .w = heads_of(b, w), .k = heads_of(b, k), .v = heads_of(b, v), .kk = kk,

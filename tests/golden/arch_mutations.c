@@ -23,6 +23,8 @@ static const struct {
     { "llama4-moe", TRAIT_WINDOW, 0, "chunks of 8192 positions, 48 tokens" },
     { "llama4-moe", TRAIT_WINDOW_SIZE, 0, "chunks of 8192 positions, 48 tokens" },
     { "llama4-moe", TRAIT_TEMPERATURE, 0, "starts at position 8191" },
+    { "modern-bert", TRAIT_ACTIVATION, -1, "the other activation needs a matrix that the file does not have: refused" },
+    { "t5", TRAIT_SCORE_SCALE, 1e-7, "scores are small beside the position bias" },
     { "smallthinker-moe", TRAIT_WINDOW, 0, "a window of 4096 positions, 48 tokens" },
     { "smallthinker-moe", TRAIT_WINDOW_SIZE, 0, "a window of 4096 positions, 48 tokens" },
 };

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "data.h"
 
@@ -16,8 +17,10 @@ int arch_list(const char *folder, char names[ARCH_FILES][64])
     int n = 0;
     for (struct dirent *e; d && (e = readdir(d)) && n < ARCH_FILES;) {
         size_t len = strlen(e->d_name);
-        if (len > 5 && len < 64 && !strcmp(e->d_name + len - 5, ".gguf"))
-            snprintf(names[n++], 64, "%.*s", (int)(len - 5), e->d_name);
+        if (len <= 5 || len >= 64 || strcmp(e->d_name + len - 5, ".gguf")) continue;
+        char tokens[600];
+        snprintf(tokens, sizeof tokens, "%s/%.*s.tokens.txt", folder, (int)(len - 5), e->d_name);
+        if (access(tokens, R_OK) == 0) snprintf(names[n++], 64, "%.*s", (int)(len - 5), e->d_name);
     }
     if (d) closedir(d);
     qsort(names, (size_t)n, sizeof *names, compare_names);

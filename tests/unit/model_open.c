@@ -58,8 +58,8 @@ static void required_keys(void **state)
         { "llama-dense-yarn", "llama.context_length" }, { "llama-dense-yarn", "llama.embedding_length" },
         { "llama-dense-yarn", "llama.block_count" }, { "llama-dense-yarn", "llama.attention.head_count" },
         { "llama-dense-yarn", "llama.feed_forward_length" }, { "llama-dense-yarn", "llama.attention.layer_norm_rms_epsilon" },
-        { "gpt2-dense", "gpt2.attention.layer_norm_epsilon" }, { "minicpm3-dense", "minicpm3.attention.q_lora_rank" },
-        { "minicpm3-dense", "minicpm3.attention.kv_lora_rank" }, { "gpt-oss-moe", "gpt-oss.expert_count" },
+        { "gpt2", "gpt2.attention.layer_norm_epsilon" }, { "minicpm3", "minicpm3.attention.q_lora_rank" },
+        { "minicpm3", "minicpm3.attention.kv_lora_rank" }, { "gpt-oss-moe", "gpt-oss.expert_count" },
         { "gpt-oss-moe", "gpt-oss.expert_used_count" }, { "gpt-oss-moe", "gpt-oss.expert_feed_forward_length" },
         { "gpt-oss-moe", "gpt-oss.attention.sliding_window" },
     };
@@ -78,12 +78,12 @@ static void set_architecture(gguf_builder *b, const void *name) { gguf_set_text(
 static void architectures(void **state)
 {
     (void)state;
-    refused("gpt2-dense", remove_architecture, NULL, LOAM_E_FORMAT, "general.architecture");
-    refused("gpt2-dense", set_architecture, "t5", LOAM_E_UNSUPPORTED, "'t5' (encoder and decoder) is not supported yet");
-    refused("gpt2-dense", set_architecture, "bert", LOAM_E_UNSUPPORTED, "'bert' (encoder) is not supported yet");
-    refused("gpt2-dense", set_architecture, "qwen33", LOAM_E_UNSUPPORTED, "nearest known name is 'qwen3'");
-    refused("gpt2-dense", set_architecture, "LLAMA", LOAM_E_UNSUPPORTED, "nearest known name is 'llama'");
-    refused("gpt2-dense", set_architecture, "a\nb", LOAM_E_UNSUPPORTED, "'a?b'");
+    refused("gpt2", remove_architecture, NULL, LOAM_E_FORMAT, "general.architecture");
+    refused("gpt2", set_architecture, "kimi-linear", LOAM_E_UNSUPPORTED, "'kimi-linear' (hybrid of latent attention and recurrence) is not supported yet");
+    refused("gpt2", set_architecture, "gemma4", LOAM_E_UNSUPPORTED, "'gemma4' (decoder with per-layer inputs) is not supported yet");
+    refused("gpt2", set_architecture, "qwen33", LOAM_E_UNSUPPORTED, "nearest known name is 'qwen3'");
+    refused("gpt2", set_architecture, "LLAMA", LOAM_E_UNSUPPORTED, "nearest known name is 'llama'");
+    refused("gpt2", set_architecture, "a\nb", LOAM_E_UNSUPPORTED, "'a?b'");
 }
 
 typedef struct key_value {
@@ -177,10 +177,10 @@ static void tensors(void **state)
         { "llama-dense-yarn", "blk.0.attn_norm.weight" }, { "llama-dense-yarn", "blk.3.attn_q.weight" },
         { "llama-dense-yarn", "blk.1.attn_k.weight" }, { "llama-dense-yarn", "blk.1.attn_output.weight" },
         { "llama-dense-yarn", "blk.2.ffn_gate.weight" }, { "llama-dense-yarn", "blk.2.ffn_down.weight" },
-        { "gpt2-dense", "position_embd.weight" }, { "gpt2-dense", "blk.0.attn_norm.bias" }, { "gpt2-dense", "blk.1.ffn_up.bias" },
+        { "gpt2", "position_embd.weight" }, { "gpt2", "blk.0.attn_norm.bias" }, { "gpt2", "blk.1.ffn_up.bias" },
         { "gpt-oss-moe", "blk.0.attn_sinks.weight" }, { "gpt-oss-moe", "blk.2.ffn_up_exps.weight" },
-        { "gpt-oss-moe", "blk.2.ffn_gate_inp.bias" }, { "minicpm3-dense", "blk.0.attn_kv_b.weight" },
-        { "gemma3-dense", "blk.0.post_ffw_norm.weight" }, { "olmo2-dense", "output.weight" },
+        { "gpt-oss-moe", "blk.2.ffn_gate_inp.bias" }, { "minicpm3", "blk.0.attn_kv_b.weight" },
+        { "gemma3-dense", "blk.0.post_ffw_norm.weight" }, { "olmo2", "output.weight" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         refused(cases[i].model, remove_tensor, cases[i].tensor, LOAM_E_FORMAT, cases[i].tensor);
@@ -327,7 +327,7 @@ static void position_limit(void **state)
     loam_error err = { 0 };
     loam_model *m;
     loam_context *ctx;
-    assert_int_equal(loam_model_open(&m, golden_path(path, "arch/gpt2-dense.gguf"), NULL, &err), LOAM_OK);
+    assert_int_equal(loam_model_open(&m, golden_path(path, "arch/gpt2.gguf"), NULL, &err), LOAM_OK);
     loam_context_params p = loam_context_defaults();
     p.n_ctx = 512;
     assert_int_equal(loam_context_new(&ctx, m, &p, &err), LOAM_OK);

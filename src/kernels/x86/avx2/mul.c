@@ -104,5 +104,6 @@ void kernels_avx2_mul(kernels *k)
 #define FILL_OTHER(NAME, ...) k->mul[LOAM_##NAME] = mul_##NAME;
     FAST_TYPES(FILL, FILL)
     OTHER_TYPES(FILL_OTHER)
+    avx2_act_encode(k);
     kernels_avx2_mulf(k);
 }

@@ -27,4 +27,6 @@ extern const core_fn avx2_core256_wide_raw8_min[TILE_COLUMNS], avx2_core256_wide
     avx2_core256_narrow_raw8_min[TILE_COLUMNS], avx2_core256_narrow_raw2_shift2[TILE_COLUMNS],
     avx2_core256_narrow_raw8_shift5[TILE_COLUMNS], avx2_core256_wide_signed[TILE_COLUMNS], avx2_core256_narrow_signed[TILE_COLUMNS];
 
+void avx2_act_encode(kernels *k);   /* act.c */
+
 #endif
