@@ -52,7 +52,7 @@ typedef struct loam_context_params {
     uint32_t yarn_orig_ctx;    /* 0 = model */
     loam_abort_fn abort;       /* default NULL */
     void *abort_user;
-    loam_pooling pooling;      /* how embeddings of a sequence become one; default LOAM_POOLING_MODEL. RANK needs a classifier */
+    loam_pooling pooling;      /* how embeddings of a sequence become one; default LOAM_POOLING_MODEL; RANK needs a classifier */
 } loam_context_params;
 
 LOAM_API loam_context_params loam_context_defaults(void);

@@ -79,13 +79,13 @@ static memory_params memory_of(const loam_context_params *p, int64_t n_ctx_seq, 
         layer_cache c = model_layer_cache(model, i);
         bool limited = !p->window_full && c.window == WINDOW_STANDARD;
         layers[i] = (memory_layer){
-            .present = c.present, .n_kv_head = c.n_kv_head, .k_dim = c.k_dim, .v_dim = c.v_dim, .window = limited ? c.window_size : 0,
-            .encode = c.encode, .r_row = c.r_row, .s_row = c.s_row,
+            .present = c.present, .n_kv_head = c.n_kv_head, .k_dim = c.k_dim, .v_dim = c.v_dim,
+            .window = limited ? c.window_size : 0, .encode = c.encode, .r_row = c.r_row, .s_row = c.s_row,
         };
     }
     return (memory_params){
-        .layers = layers, .n_layer = model_n_cache(model), .n_ctx = p->n_ctx, .n_ctx_seq = n_ctx_seq, .n_seq_max = (int)p->n_seq_max,
-        .n_batch = (int)p->n_batch, .k_type = p->type_k, .v_type = p->type_v,
+        .layers = layers, .n_layer = model_n_cache(model), .n_ctx = p->n_ctx, .n_ctx_seq = n_ctx_seq,
+        .n_seq_max = (int)p->n_seq_max, .n_batch = (int)p->n_batch, .k_type = p->type_k, .v_type = p->type_v,
         .n_encode = (model_has_cross(model) ? (int64_t)p->n_ctx : 0) + p->n_batch,
     };
 }
@@ -341,7 +341,7 @@ void loam_context_set_abort(loam_context *ctx, loam_abort_fn fn, void *user)
     ctx->p.abort_user = user;
 }
 
-void loam_context_set_embeddings(loam_context *ctx, bool on) 
+void loam_context_set_embeddings(loam_context *ctx, bool on)
 {
     ctx->p.embeddings = on || !loam_model_has_decoder(ctx->model);
 }

@@ -329,7 +329,8 @@ static loam_status bind_slot(binder *b, const tensor_rule *r, bound *out)
     loam_status st = r->need == UNUSED ? LOAM_OK : shape_of(b, r, &e);
     if (st == LOAM_OK) st = take(b, name, r->need, &e, &out->w);
     if (st == LOAM_OK && out->w && is_vector(r->slot, &e) && r->slot != T_FFN_GATE_INP_SHEXP) st = want_float(b, out->w);
-    if (st == LOAM_OK && out->w && is_vector(r->slot, &e) && e.n == 2 && r->slot != T_ATTN_REL_B && r->slot != T_TOKEN_TYPES) flatten(out->w);
+    bool rows = r->slot == T_ATTN_REL_B || r->slot == T_TOKEN_TYPES;
+    if (st == LOAM_OK && out->w && is_vector(r->slot, &e) && e.n == 2 && !rows) flatten(out->w);
     if (st == LOAM_OK && out->w && r->slot == T_TOKEN_TYPES) keep_first_row(out->w);
     if (st == LOAM_OK && out->w && is_factor(r->slot)) st = want_float(b, out->w);
     if (st == LOAM_OK) st = take_bias(b, r, &e, out);

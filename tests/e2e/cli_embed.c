@@ -98,7 +98,9 @@ static void eval_rows(void **state)
     static const struct {
         const char *name, *option, *rows;
         double most;
-    } cases[] = { { "bert-mean", "--embd", "embd", 1e-6 }, { "modern-bert", "--embd", "embd", 1e-6 }, { "t5", "--encode-first", "logits", 1e-5 } };
+    } cases[] = { { "bert-mean", "--embd", "embd", 1e-6 },
+                  { "modern-bert", "--embd", "embd", 1e-6 },
+                  { "t5", "--encode-first", "logits", 1e-5 } };
     char gguf[512], tokens[512], want[512], out[512], rel[128];
     scratch_path(out, "embed.f32");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -124,6 +126,8 @@ static void eval_rows(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(a_line_a_text), cmocka_unit_test(refusals), cmocka_unit_test(eval_rows) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_line_a_text), cmocka_unit_test(refusals), cmocka_unit_test(eval_rows),
+    };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

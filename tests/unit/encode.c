@@ -242,7 +242,8 @@ static void pieces_of_t5(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_side_by_side), cmocka_unit_test(pooling_of_rows), cmocka_unit_test(scores), cmocka_unit_test(refusals),
+        cmocka_unit_test(texts_side_by_side), cmocka_unit_test(pooling_of_rows), cmocka_unit_test(scores),
+        cmocka_unit_test(refusals),
         cmocka_unit_test(kept_encodings), cmocka_unit_test(pieces_of_t5),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
