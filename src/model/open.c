@@ -164,7 +164,7 @@ void loam_model_free(loam_model *m)
 {
     if (!m) return;
     model_detach_tokenizer(m);
-    for (int i = 0; m->owned && i < m->hp.n_layer; i++) mem_free(m->owned[i]);
+    for (int i = 0; m->owned && i < 2 * m->hp.n_layer; i++) mem_free(m->owned[i]);
     mem_free(m->owned);
     mem_free(m->owned_weights);
     mem_free(m->blocks);
