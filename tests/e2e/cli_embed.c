@@ -91,6 +91,18 @@ static void refusals(void **state)
     command_free(&r);
 }
 
+/* A model without a decoder writes no text. */
+static void no_text(void **state)
+{
+    (void)state;
+    char path[512];
+    SHARED_OR_SKIP(path, "golden/arch/bert-mean.gguf");
+    command_result r = command("run", "-m", path, "-p", "x", "-n", "1");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "embeddings"));
+    command_free(&r);
+}
+
 /* Rows of debug eval against the expected files. */
 static void eval_rows(void **state)
 {
@@ -127,7 +139,7 @@ static void eval_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_a_text), cmocka_unit_test(refusals), cmocka_unit_test(eval_rows),
+        cmocka_unit_test(a_line_a_text), cmocka_unit_test(refusals), cmocka_unit_test(no_text), cmocka_unit_test(eval_rows),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
