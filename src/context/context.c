@@ -178,6 +178,13 @@ loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error
     return LOAM_OK;
 }
 
+/* Values of one output row. */
+static uint64_t output_width(const loam_context *ctx)
+{
+    int64_t logits = loam_model_has_decoder(ctx->model) ? loam_model_n_vocab(ctx->model) : 0;
+    return (uint64_t)(logits + (ctx->p.embeddings ? loam_model_n_embd(ctx->model) : 0));
+}
+
 /* ---- life ---- */
 
 static loam_status check_memory(const loam_memory_use *use, loam_error *err)
@@ -311,7 +318,7 @@ loam_status loam_context_estimate(const loam_model *model, const loam_context_pa
     }
     mem_free(layers);
     use->buffers += scratch * (uint64_t)most_threads(&probe.p) + shared;
-    use->outputs = (uint64_t)loam_model_n_vocab(model) * 4;
+    use->outputs = output_width(&probe) * 4;
     return status;
 }
 
@@ -331,7 +338,7 @@ void loam_context_memory_use(const loam_context *ctx, loam_memory_use *use)
     *use = (loam_memory_use){
         .weights = loam_model_bytes(ctx->model), .cache = memory_bytes(ctx->mem),
         .buffers = ctx->arena_bytes + (uint64_t)ctx->scratch_stride * (uint64_t)most_threads(&ctx->p) + ctx->shared_bytes,
-        .outputs = rows * (uint64_t)(loam_model_n_vocab(ctx->model) + (ctx->embeddings ? loam_model_n_embd(ctx->model) : 0)) * 4,
+        .outputs = rows * output_width(ctx) * 4,
     };
 }
 
