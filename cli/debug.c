@@ -34,7 +34,8 @@ static int eval(session *s, const options *o, const int32_t *ids, size_t n, FILE
         int failed = encode ? loam_encode(s->ctx, &batch, &err) : 0;
         if (!failed && (first || !encode)) failed = loam_decode(s->ctx, &batch, &err);
         if (failed) code = say_error(o, &err);
-        else if (!write_rows(s, embd, take, out)) code = say_failed(o, "%s: cannot write: %s", opt_text(o, OPT_OUTPUT), strerror(errno));
+        else if (!write_rows(s, embd, take, out))
+            code = say_failed(o, "%s: cannot write: %s", opt_text(o, OPT_OUTPUT), strerror(errno));
     }
     free(wanted);
     return code;
@@ -60,7 +61,8 @@ int cmd_debug_eval(const options *o)
         p.pooling = LOAM_POOLING_NONE;
         if (loam_model_has_encoder(s.model)) p.n_batch = p.n_ubatch = (uint32_t)n;
         if (!p.embeddings && !loam_model_has_decoder(s.model))
-            code = say_failed(o, "architecture '%s' has no logits; --embd writes its embeddings", loam_model_architecture(s.model));
+            code = say_failed(o, "architecture '%s' has no logits; --embd writes its embeddings",
+                              loam_model_architecture(s.model));
         else code = session_context(&s, o, &p);
     }
     if (code == EXIT_DONE && !(out = fopen(opt_text(o, OPT_OUTPUT), "wbe")))

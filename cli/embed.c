@@ -141,7 +141,8 @@ static int compute_all(job *j)
     size_t room = loam_context_n_ubatch(j->s.ctx), most = loam_context_n_seq_max(j->s.ctx);
     for (size_t first = 0, n; first < j->n && code == EXIT_DONE; first += n) {
         size_t tokens = 0;
-        for (n = 0; first + n < j->n && n < most && (n == 0 || tokens + j->texts[first + n].n <= room); n++) tokens += j->texts[first + n].n;
+        for (n = 0; first + n < j->n && n < most && (n == 0 || tokens + j->texts[first + n].n <= room); n++)
+            tokens += j->texts[first + n].n;
         code = interrupted() ? say_failed(j->o, "stopped") : compute(j, first, (int32_t)n);
     }
     return code;
@@ -239,7 +240,8 @@ int cmd_embed(const options *o)
     if (code == EXIT_DONE) {
         bool scores = loam_context_pooling(j.s.ctx) == LOAM_POOLING_RANK;
         for (size_t i = 0; i < j.n && !scores; i++)
-            for (size_t r = 0; r < j.texts[i].n_rows; r++) normalise(j.texts[i].rows + r * j.width, j.width, (int)opt_int(o, OPT_NORMALIZE));
+            for (size_t r = 0; r < j.texts[i].n_rows; r++)
+                normalise(j.texts[i].rows + r * j.width, j.width, (int)opt_int(o, OPT_NORMALIZE));
         if (opt_given(o, OPT_JSON)) write_json(&j);
         else write_text(&j);
         code = flush_output(o, stdout, "standard output");

@@ -62,9 +62,20 @@ static uint32_t context_size(const run *r, const options *o)
     return (uint32_t)(trained && wanted > trained ? trained : wanted < 1 ? 1 : wanted);
 }
 
+static int need_text_model(const run *r, const options *o)
+{
+    const loam_model *m = r->s.model;
+    if (!loam_model_has_decoder(m))
+        return say_failed(o, "architecture '%s' gives embeddings, not text: see loam embed", loam_model_architecture(m));
+    if (loam_model_has_encoder(m) && loam_model_decoder_start(m) < 0)
+        return say_failed(o, "architecture '%s' reads whole texts and does not continue one", loam_model_architecture(m));
+    return EXIT_DONE;
+}
+
 static int prepare(run *r, const options *o)
 {
     int code = session_open(&r->s, o, false);
+    if (code == EXIT_DONE) code = need_text_model(r, o);
     if (code == EXIT_DONE) code = session_need_tokenizer(&r->s, o);
     unsigned flags = (opt_given(o, OPT_NO_BOS) ? 0 : LOAM_ENCODE_ADD_SPECIAL) |
                      (opt_given(o, OPT_NO_PARSE_SPECIAL) ? 0 : LOAM_ENCODE_PARSE_SPECIAL);
@@ -76,6 +87,7 @@ static int prepare(run *r, const options *o)
     p.n_ctx = context_size(r, o);
     if (r->n_ids > p.n_ctx)
         return say_failed(o, "the prompt has %zu tokens, the context %u; give a larger one by -c", r->n_ids, p.n_ctx);
+    if (loam_model_has_encoder(r->s.model)) p.n_batch = p.n_ubatch = p.n_ctx; /* the prompt is encoded at once */
     loam_error err;
     unsigned shown = (opt_given(o, OPT_SPECIAL) ? LOAM_DECODE_SPECIAL : 0) | (r->prompt.len == 0 ? LOAM_DECODE_FROM_START : 0);
     if (loam_detokenizer_new(&r->text, r->s.tokenizer, shown, &err) != LOAM_OK) return say_error(o, &err);
@@ -152,7 +164,7 @@ static int go(run *r, const options *o)
         if (loam_sampler_accept(r->sampler, r->ids[i], &err) != LOAM_OK) code = say_error(o, &err);
     if (code != EXIT_DONE) return code;
     uint64_t start = now_ns();
-    int decoded = session_feed(&r->s, r->ids, r->n_ids, &err);
+    int decoded = session_prompt(&r->s, r->ids, r->n_ids, &err);
     r->prompt_ns = now_ns() - start;
     if (decoded) code = failed_decode(o, decoded, &err);
     start = now_ns();

@@ -101,6 +101,15 @@ int session_feed(session *s, const int32_t *ids, size_t n, loam_error *err)
     return 0;
 }
 
+int session_prompt(session *s, const int32_t *ids, size_t n, loam_error *err)
+{
+    int32_t start = loam_model_decoder_start(s->model);
+    if (start < 0) return session_feed(s, ids, n, err);
+    loam_batch batch = { .n_tokens = (int32_t)n, .token = ids };
+    int code = loam_encode(s->ctx, &batch, err);
+    return code ? code : session_feed(s, &start, 1, err);
+}
+
 /* ---- Ctrl-C ---- */
 
 static volatile sig_atomic_t interrupts;

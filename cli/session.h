@@ -28,6 +28,8 @@ int session_encode(const session *s, const options *o, const buffer *text, unsig
 /* Continues sequence 0 by ids, in batches of at most n_batch; outputs of the last one. 0, or loam_decode's code with err
  * filled. */
 int session_feed(session *s, const int32_t *ids, size_t n, loam_error *err);
+/* The same for a prompt: encoder-decoder models encode it, and the text begins with their start token. */
+int session_prompt(session *s, const int32_t *ids, size_t n, loam_error *err);
 
 void catch_interrupt(void); /* from now on Ctrl-C sets a flag; a second one ends the process */
 bool interrupted(void);

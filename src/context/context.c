@@ -80,8 +80,8 @@ static memory_params memory_of(const loam_context_params *p, int64_t n_ctx_seq, 
         layer_cache c = model_layer_cache(model, i);
         bool limited = !p->window_full && c.window == WINDOW_STANDARD;
         layers[i] = (memory_layer){
-            .present = c.present, .n_kv_head = c.n_kv_head, .k_dim = c.k_dim, .v_dim = c.v_dim, .window = limited ? c.window_size : 0,
-            .encode = c.encode, .r_row = c.r_row, .s_row = c.s_row,
+            .present = c.present, .n_kv_head = c.n_kv_head, .k_dim = c.k_dim, .v_dim = c.v_dim,
+            .window = limited ? c.window_size : 0, .encode = c.encode, .r_row = c.r_row, .s_row = c.s_row,
         };
     }
     return (memory_params){
@@ -178,6 +178,13 @@ loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error
     *oldest = (kept_plan){ s, ctx->p.embeddings, ++ctx->clock, p };
     *out = p;
     return LOAM_OK;
+}
+
+/* Values of one output row. */
+static uint64_t output_width(const loam_context *ctx)
+{
+    int64_t logits = loam_model_has_decoder(ctx->model) ? loam_model_n_vocab(ctx->model) : 0;
+    return (uint64_t)(logits + (ctx->p.embeddings ? loam_model_n_embd(ctx->model) : 0));
 }
 
 /* ---- life ---- */
@@ -313,7 +320,7 @@ loam_status loam_context_estimate(const loam_model *model, const loam_context_pa
     }
     mem_free(layers);
     use->buffers += scratch * (uint64_t)most_threads(&probe.p) + shared;
-    use->outputs = (uint64_t)loam_model_n_vocab(model) * 4;
+    use->outputs = output_width(&probe) * 4;
     return status;
 }
 
@@ -333,7 +340,7 @@ void loam_context_memory_use(const loam_context *ctx, loam_memory_use *use)
     *use = (loam_memory_use){
         .weights = loam_model_bytes(ctx->model), .cache = memory_bytes(ctx->mem),
         .buffers = ctx->arena_bytes + (uint64_t)ctx->scratch_stride * (uint64_t)most_threads(&ctx->p) + ctx->shared_bytes,
-        .outputs = rows * (uint64_t)(loam_model_n_vocab(ctx->model) + (ctx->embeddings ? loam_model_n_embd(ctx->model) : 0)) * 4,
+        .outputs = rows * output_width(ctx) * 4,
     };
 }
 
@@ -343,7 +350,7 @@ void loam_context_set_abort(loam_context *ctx, loam_abort_fn fn, void *user)
     ctx->p.abort_user = user;
 }
 
-void loam_context_set_embeddings(loam_context *ctx, bool on) 
+void loam_context_set_embeddings(loam_context *ctx, bool on)
 {
     ctx->p.embeddings = on || !loam_model_has_decoder(ctx->model);
 }

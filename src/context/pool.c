@@ -13,15 +13,17 @@
 loam_status pooling_settle(loam_context *ctx, loam_error *err)
 {
     loam_pooling kind = ctx->p.pooling;
-    if (kind < LOAM_POOLING_MODEL || kind > LOAM_POOLING_RANK) return fail(err, LOAM_E_ARG, "pooling: %d is not a loam_pooling", (int)kind);
+    if (kind < LOAM_POOLING_MODEL || kind > LOAM_POOLING_RANK)
+        return fail(err, LOAM_E_ARG, "pooling: %d is not a loam_pooling", (int)kind);
     if (kind == LOAM_POOLING_MODEL) kind = loam_model_pooling(ctx->model);
     if (!loam_model_has_decoder(ctx->model)) ctx->p.embeddings = true; /* it gives nothing else */
     ctx->pooling = kind;
     ctx->n_pooled = kind == LOAM_POOLING_NONE ? 0 : model_pooled_width(ctx->model, kind);
     if (kind == LOAM_POOLING_RANK && !ctx->n_pooled)
-        return fail(err, LOAM_E_ARG, "pooling: rank needs a classifier, and architecture '%s' has none here", loam_model_architecture(ctx->model));
+        return fail(err, LOAM_E_ARG, "pooling: rank needs a classifier, and architecture '%s' has none here",
+                    loam_model_architecture(ctx->model));
     if (kind == LOAM_POOLING_NONE && model_pooled_width(ctx->model, kind) != loam_model_n_embd(ctx->model))
-        return fail(err, LOAM_E_UNSUPPORTED, "pooling: none, where the model's dense layers give %d values a token in place of %d",
+        return fail(err, LOAM_E_UNSUPPORTED, "pooling: none, where the dense layers give %d values a token in place of %d",
                     model_pooled_width(ctx->model, kind), loam_model_n_embd(ctx->model));
     return LOAM_OK;
 }

@@ -189,8 +189,9 @@ static void fill_relative(tile *t, const attention_params *p, int head, int i, c
 {
     float *to = t->bias + (size_t)i * (size_t)t->heads * PAGE_SLOTS;
     for (int s = 0; s < PAGE_SLOTS; s++) {
-        const float *row = slot_pos[s] < 0 ? NULL : t->rel + (size_t)bucket_of(p, t->buckets, t->pos[i], slot_pos[s]) * (size_t)p->n_head;
-        for (int h = 0; h < t->heads; h++) to[h * PAGE_SLOTS + s] = row ? row[head * t->heads + h] : 0.0f;
+        int bucket = slot_pos[s] < 0 ? 0 : bucket_of(p, t->buckets, t->pos[i], slot_pos[s]); /* an empty slot is masked */
+        const float *row = t->rel + (size_t)bucket * (size_t)p->n_head;
+        for (int h = 0; h < t->heads; h++) to[h * PAGE_SLOTS + s] = row[head * t->heads + h];
     }
 }
 

@@ -20,7 +20,8 @@
  *   A, C rank of compressed q, kv               M, Z width of q/k and v heads of latent attention
  *   I inner width   O states of a row   T heads or rank of the time step   Y groups or key heads   Q taps of the convolution
  * of recurrent mixers; RWKV has its heads in H and K and the ranks of its small products in A, C, M, Z.
- * Encoders have token types in T, relative buckets in B, classifier labels in N, widths of the dense layers behind pooling in I, O.
+ * Encoders have token types in T, relative buckets in B, classifier labels in N, widths of the dense
+ * layers behind pooling in I, O.
  * H, G and F may differ from block to block. */
 #ifndef LOAM_MODEL_ARCH_H
 #define LOAM_MODEL_ARCH_H

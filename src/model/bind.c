@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "model/model_impl.h"
+#include "quant/quant.h"
 
 typedef enum where { GLOBAL, BLOCK, DENSE, EXPERT, ATTN, RECUR, CHANNEL } where;
 static const struct {
@@ -238,7 +239,7 @@ static bool is_factor(slot s)
 
 static bool is_vector(slot s, const extents *e)
 {
-    return e->n == 1 || s == T_TOKEN_TYPES || s == T_ATTN_REL_B || s == T_SSM_NORM || s == T_ATTN_Q_NORM || s == T_ATTN_K_NORM;
+    return e->n == 1 || s == T_TOKEN_TYPES || s == T_SSM_NORM || s == T_ATTN_Q_NORM || s == T_ATTN_K_NORM;
 }
 
 /* Token types other than the first are never used. */
@@ -329,7 +330,7 @@ static loam_status bind_slot(binder *b, const tensor_rule *r, bound *out)
     loam_status st = r->need == UNUSED ? LOAM_OK : shape_of(b, r, &e);
     if (st == LOAM_OK) st = take(b, name, r->need, &e, &out->w);
     if (st == LOAM_OK && out->w && is_vector(r->slot, &e) && r->slot != T_FFN_GATE_INP_SHEXP) st = want_float(b, out->w);
-    if (st == LOAM_OK && out->w && is_vector(r->slot, &e) && e.n == 2 && r->slot != T_ATTN_REL_B && r->slot != T_TOKEN_TYPES) flatten(out->w);
+    if (st == LOAM_OK && out->w && is_vector(r->slot, &e) && e.n == 2 && r->slot != T_TOKEN_TYPES) flatten(out->w);
     if (st == LOAM_OK && out->w && r->slot == T_TOKEN_TYPES) keep_first_row(out->w);
     if (st == LOAM_OK && out->w && is_factor(r->slot)) st = want_float(b, out->w);
     if (st == LOAM_OK) st = take_bias(b, r, &e, out);
@@ -429,8 +430,8 @@ static loam_status make_weights(loam_model *m, loam_error *err)
     m->weights = mem_zalloc_array((size_t)n + 1, sizeof *m->weights);
     m->used = mem_zalloc((size_t)n + 1);
     m->blocks = mem_zalloc_array((size_t)m->hp.n_layer, sizeof *m->blocks);
-    m->owned = mem_zalloc_array((size_t)m->hp.n_layer, sizeof *m->owned);
-    m->owned_weights = mem_zalloc_array((size_t)m->hp.n_layer, sizeof *m->owned_weights);
+    m->owned = mem_zalloc_array(2 * (size_t)m->hp.n_layer, sizeof *m->owned);
+    m->owned_weights = mem_zalloc_array(2 * (size_t)m->hp.n_layer, sizeof *m->owned_weights);
     if (!m->weights || !m->used || !m->blocks || !m->owned || !m->owned_weights)
         return fail_nomem(err, "tensor directory",
                           (uint64_t)n * sizeof *m->weights + (uint64_t)m->hp.n_layer * sizeof *m->blocks);
@@ -448,6 +449,26 @@ static loam_status make_weights(loam_model *m, loam_error *err)
     return LOAM_OK;
 }
 
+/* The relative bias as floats, in memory of the model where the file has it in another type. */
+static loam_status widen_bias(binder *b, block_weights *block)
+{
+    loam_model *m = b->m;
+    bound *t = &block->t[T_ATTN_REL_B];
+    if (!t->w || t->w->type == LOAM_F32) return LOAM_OK;
+    int at = b->il + (b->encoder ? m->hp.n_layer : 0);
+    size_t n = (size_t)(t->w->ne[0] * t->w->ne[1]);
+    float *x = m->owned[at] = mem_alloc_array(n, sizeof *x);
+    if (!x) return fail_nomem(b->err, "relative bias", n * sizeof *x);
+    loam_rows rows = { t->w->type, t->w->ne[1], t->w->ne[0] };
+    loam_status st = quant_decode_rows(&rows, t->w->data, x, b->err);
+    m->owned_weights[at] = *t->w;
+    m->owned_weights[at].type = LOAM_F32;
+    m->owned_weights[at].data = x;
+    m->owned_weights[at].row_bytes = (uint64_t)t->w->ne[0] * sizeof *x;
+    t->w = &m->owned_weights[at];
+    return st;
+}
+
 /* The other stack. */
 static loam_status bind_encoder(binder *b)
 {
@@ -457,7 +478,10 @@ static loam_status bind_encoder(binder *b)
     b->encoder = true;
     b->prefix = "enc.blk.";
     loam_status st = LOAM_OK;
-    for (int il = 0; il < m->hp.n_layer && st == LOAM_OK; il++) st = bind_set(b, il, &m->encoder[il]);
+    for (int il = 0; il < m->hp.n_layer && st == LOAM_OK; il++) {
+        st = bind_set(b, il, &m->encoder[il]);
+        if (st == LOAM_OK) st = widen_bias(b, &m->encoder[il]);
+    }
     return st;
 }
 
@@ -483,6 +507,7 @@ loam_status model_bind(loam_model *m, loam_error *err)
     for (int il = 0; il < (both ? m->hp.n_decoder : m->hp.n_layer) && st == LOAM_OK; il++) {
         st = bind_set(&b, il, &m->blocks[il]);
         if (st == LOAM_OK) st = invert_scales(m, il, err);
+        if (st == LOAM_OK) st = widen_bias(&b, &m->blocks[il]);
     }
     if (both && st == LOAM_OK) st = bind_encoder(&b);
     if (st == LOAM_OK) warn_unused(m);

@@ -53,7 +53,8 @@ static value *self_attention(builder *b, value *h, int layer, const bound *first
     const bound *t = b->t;
     const weight *bias = t[T_ATTN_REL_B].w ? t[T_ATTN_REL_B].w : first[T_ATTN_REL_B].w;
     value *q = heads(b, build_linear(b, &t[T_ATTN_Q], h), b->k, b->n_head);
-    value *k = heads(b, build_linear(b, &t[T_ATTN_K], h), b->k, b->n_kv), *v = heads(b, build_linear(b, &t[T_ATTN_V], h), b->w, b->n_kv);
+    value *k = heads(b, build_linear(b, &t[T_ATTN_K], h), b->k, b->n_kv);
+    value *v = heads(b, build_linear(b, &t[T_ATTN_V], h), b->w, b->n_kv);
     attention_params p = scores(b, layer);
     p.causal = !b->p->encode && b->p->causal;
     p.rel_buckets = bias ? (int)SYM(b->h->sym, B) : 0;
@@ -167,8 +168,9 @@ loam_status model_build_pooled(const loam_model *m, loam_pooling kind, int n_row
 int model_pooled_width(const loam_model *m, loam_pooling kind)
 {
     const bound *t = m->globals.t;
-    if (kind == LOAM_POOLING_RANK) return t[T_CLS_OUTPUT].w ? (int)t[T_CLS_OUTPUT].w->ne[1] : t[T_CLS].w ? (int)t[T_CLS].w->ne[1] : 0;
-    const bound *last = t[T_DENSE_3].w ? &t[T_DENSE_3] : &t[T_DENSE_2];
+    bool rank = kind == LOAM_POOLING_RANK;
+    const bound *last = rank ? &t[t[T_CLS_OUTPUT].w ? T_CLS_OUTPUT : T_CLS] : &t[t[T_DENSE_3].w ? T_DENSE_3 : T_DENSE_2];
+    if (rank && !last->w) return 0;
     return last->w ? (int)last->w->ne[1] : (int)SYM(m->hp.sym, D);
 }
 

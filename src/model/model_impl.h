@@ -29,8 +29,9 @@ struct loam_model {
     block_weights globals;   /* tensors outside the blocks */
     block_weights *blocks;   /* [n_layer]; of two stacks the decoder */
     block_weights *encoder;  /* [n_layer] where there are two stacks */
-    float **owned;           /* [n_layer] reciprocal activation scales, NULL where there are none */
-    weight *owned_weights;   /* [n_layer] */
+    float **owned;           /* [2 n_layer], the second half of the encoder: reciprocal activation scales or the relative bias
+                                in floats, NULL where there are none */
+    weight *owned_weights;   /* [2 n_layer] */
     char architecture[64], description[160];
     int32_t n_vocab;
     uint64_t n_params, bytes, fingerprint;

@@ -164,7 +164,7 @@ void loam_model_free(loam_model *m)
 {
     if (!m) return;
     model_detach_tokenizer(m);
-    for (int i = 0; m->owned && i < m->hp.n_layer; i++) mem_free(m->owned[i]);
+    for (int i = 0; m->owned && i < 2 * m->hp.n_layer; i++) mem_free(m->owned[i]);
     mem_free(m->owned);
     mem_free(m->owned_weights);
     mem_free(m->blocks);
@@ -262,7 +262,8 @@ layer_cache model_layer_cache(const loam_model *m, int layer)
     if (layer < 0 || layer >= model_n_cache(m)) return (layer_cache) { .present = false };
     const layer_facts *l = &h->layers[layer % h->n_layer];
     int part = layer / h->n_layer; /* of two stacks: 0 decoder, 1 encoder, 2 cross attention */
-    bool skipped = (m->spec.block_kinds && !l->n_ff) || (model_has_cross(m) && part != 1 && layer % h->n_layer >= h->n_decoder);
+    bool skipped = m->spec.block_kinds && !l->n_ff;
+    if (model_has_cross(m) && part != 1 && layer % h->n_layer >= h->n_decoder) skipped = true;
     bool state = l->mixer == MIXER_RECURRENT || l->mixer == MIXER_BOTH;
     int64_t r_row = 0, s_row = 0;
     if (state) hparams_state_rows(h, &r_row, &s_row);
@@ -280,7 +281,8 @@ bool model_causal(const loam_model *m) { return m->hp.causal; }
 bool model_can_shift(const loam_model *m)
 {
     rope_kind k = m->hp.rope.kind;
-    return m->spec.stack == STACK_DECODER && !m->globals.t[T_POSITION_EMBD].w && (m->hp.rope.none || k == ROPE_NORM || k == ROPE_NEOX);
+    bool turns = m->hp.rope.none || k == ROPE_NORM || k == ROPE_NEOX;
+    return m->spec.stack == STACK_DECODER && !m->globals.t[T_POSITION_EMBD].w && turns;
 }
 
 int32_t model_position_limit(const loam_model *m)

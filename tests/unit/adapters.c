@@ -1,6 +1,7 @@
 /* adapters.c - LoRA adapters: refused by name when they do not fit; their effect is the merged weight's; strengths by sequence
  * in one batch, activation ids; control vectors. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
