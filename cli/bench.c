@@ -146,16 +146,20 @@ static void print_table(const bench *b, const result *tests, int n_tests, double
     loam_memory_use use;
     resident_bytes(&anonymous);
     loam_context_memory_use(b->s.ctx, &use);
-    printf("%s, %d threads, loaded in %.1f ms", loam_model_description(b->s.model), loam_context_n_threads(b->s.ctx), (double)b->s.load_ns / 1e6);
+    printf("%s, %d threads, loaded in %.1f ms", loam_model_description(b->s.model), loam_context_n_threads(b->s.ctx),
+           (double)b->s.load_ns / 1e6);
     if (first_token_ms >= 0) printf(", first token after %.1f ms", first_token_ms);
-    printf("\nmemory: cache %.1f MB, buffers %.1f MB, anonymous %.1f MB, resident at most %.1f MB\n\n%-20s %10s %10s %10s\n", (double)use.cache / 1e6,
-           (double)(use.buffers + use.outputs) / 1e6, (double)anonymous / 1e6, (double)peak_resident_bytes() / 1e6, "test", "tokens/s", "least", "most");
-    for (int i = 0; i < n_tests; i++) printf("%-20s %10.2f %10.2f %10.2f\n", tests[i].name, tests[i].median, tests[i].least, tests[i].most);
+    printf("\nmemory: cache %.1f MB, buffers %.1f MB, anonymous %.1f MB, resident at most %.1f MB\n\n%-20s %10s %10s %10s\n",
+           (double)use.cache / 1e6, (double)(use.buffers + use.outputs) / 1e6, (double)anonymous / 1e6,
+           (double)peak_resident_bytes() / 1e6, "test", "tokens/s", "least", "most");
+    for (int i = 0; i < n_tests; i++)
+        printf("%-20s %10.2f %10.2f %10.2f\n", tests[i].name, tests[i].median, tests[i].least, tests[i].most);
 }
 
 static int prepare(bench *b, const options *o)
 {
-    int64_t pp = opt_int(o, OPT_BENCH_PROMPT), tg = opt_int(o, OPT_BENCH_GEN), first = opt_given(o, OPT_FIRST_TOKEN) ? opt_int(o, OPT_FIRST_TOKEN) : 0;
+    int64_t pp = opt_int(o, OPT_BENCH_PROMPT), tg = opt_int(o, OPT_BENCH_GEN),
+            first = opt_given(o, OPT_FIRST_TOKEN) ? opt_int(o, OPT_FIRST_TOKEN) : 0;
     b->o = o;
     b->sequences = (int32_t)opt_int(o, OPT_SEQUENCES);
     b->depth = (int32_t)opt_int(o, OPT_DEPTH);

@@ -29,7 +29,8 @@ static int eval(session *s, const options *o, const int32_t *ids, size_t n, FILE
         loam_batch batch = { .n_tokens = take, .token = ids + at, .logits = wanted };
         loam_error err;
         if (loam_decode(s->ctx, &batch, &err)) code = say_error(o, &err);
-        else if (!write_logits(s, take, out)) code = say_failed(o, "%s: cannot write: %s", opt_text(o, OPT_OUTPUT), strerror(errno));
+        else if (!write_logits(s, take, out))
+            code = say_failed(o, "%s: cannot write: %s", opt_text(o, OPT_OUTPUT), strerror(errno));
     }
     free(wanted);
     return code;
@@ -44,7 +45,9 @@ int cmd_debug_eval(const options *o)
     size_t n = 0;
     FILE *out = NULL;
     int code = session_open(&s, o, false);
-    if (code == EXIT_DONE && (!read_file(o, opt_text(o, OPT_TOKENS), &text) || !parse_ids(o, opt_text(o, OPT_TOKENS), &text, &ids, &n))) code = EXIT_FAILED;
+    if (code == EXIT_DONE &&
+        (!read_file(o, opt_text(o, OPT_TOKENS), &text) || !parse_ids(o, opt_text(o, OPT_TOKENS), &text, &ids, &n)))
+        code = EXIT_FAILED;
     if (code == EXIT_DONE && n == 0) code = say_failed(o, "%s holds no ids", opt_text(o, OPT_TOKENS));
     if (code == EXIT_DONE) {
         loam_context_params p = session_params(&s, o);
@@ -67,7 +70,8 @@ int cmd_debug_eval(const options *o)
 
 int cmd_debug_make_model(const options *o)
 {
-    if (!opt_given(o, OPT_SHAPE) || !opt_given(o, OPT_MAKE_TYPE)) return say_usage(o, "--shape %s and --type TYPE are needed", option_rows[OPT_SHAPE].argument);
+    if (!opt_given(o, OPT_SHAPE) || !opt_given(o, OPT_MAKE_TYPE))
+        return say_usage(o, "--shape %s and --type TYPE are needed", option_rows[OPT_SHAPE].argument);
     loam_error err;
     loam_status status = loam_debug_make_model(o->words[0], opt_text(o, OPT_SHAPE), opt_text(o, OPT_MAKE_TYPE), 1, &err);
     if (status == LOAM_OK) return EXIT_DONE;
@@ -90,22 +94,26 @@ static int convert(conversion *c, const options *o, bool encode)
     c->shape = (loam_rows){ .type = opt_type(o, OPT_ROW_TYPE), .rows = 1, .n = opt_int(o, OPT_COLS) };
     if (loam_quant_bytes(&c->shape, &row_bytes, &err) != LOAM_OK) return say_error(o, &err);
     uint64_t in_row = encode ? float_bytes : row_bytes;
-    if (c->in.len % in_row) return say_failed(o, "%s: %zu bytes are no whole number of rows of %llu bytes", o->words[1], c->in.len, (unsigned long long)in_row);
+    if (c->in.len % in_row)
+        return say_failed(o, "%s: %zu bytes are no whole number of rows of %llu bytes", o->words[1], c->in.len,
+                          (unsigned long long)in_row);
     c->shape.rows = (int64_t)(c->in.len / in_row);
     c->out_bytes = (uint64_t)c->shape.rows * (encode ? row_bytes : float_bytes);
     c->out = need(malloc(c->out_bytes ? c->out_bytes : 1));
     if (c->weights.data && c->weights.len != float_bytes)
-        return say_failed(o, "%s: %zu bytes, but a row has %llu weights", opt_text(o, OPT_WEIGHTS), c->weights.len, (unsigned long long)opt_int(o, OPT_COLS));
-    loam_status status = encode
-        ? loam_quant_encode(&c->shape, (const float *)(const void *)c->in.data, (const float *)(const void *)c->weights.data, c->out, c->out_bytes, &err)
-        : loam_quant_decode(&c->shape, c->in.data, c->in.len, c->out, &err);
+        return say_failed(o, "%s: %zu bytes, but a row has %llu weights", opt_text(o, OPT_WEIGHTS), c->weights.len,
+                          (unsigned long long)opt_int(o, OPT_COLS));
+    loam_status status = encode ? loam_quant_encode(&c->shape, (const float *)(const void *)c->in.data,
+                                                    (const float *)(const void *)c->weights.data, c->out, c->out_bytes, &err)
+                                : loam_quant_decode(&c->shape, c->in.data, c->in.len, c->out, &err);
     return status == LOAM_OK ? EXIT_DONE : say_error(o, &err);
 }
 
 int cmd_debug_rows(const options *o)
 {
     bool encode = strcmp(o->words[0], "encode") == 0;
-    if (!encode && strcmp(o->words[0], "decode") != 0) return say_usage(o, "'%s': the first argument must be encode or decode", o->words[0]);
+    if (!encode && strcmp(o->words[0], "decode") != 0)
+        return say_usage(o, "'%s': the first argument must be encode or decode", o->words[0]);
     if (!opt_given(o, OPT_ROW_TYPE) || !opt_given(o, OPT_COLS)) return say_usage(o, "--type TYPE and --cols N are needed");
     if (!encode && opt_given(o, OPT_WEIGHTS)) return say_usage(o, "--imatrix has an effect only with encode");
     conversion c = { 0 };

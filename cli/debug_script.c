@@ -1,22 +1,25 @@
 /* debug_script.c - `loam debug script`: calls of a context from a text file, one a line.
  *
- *     D seqs pos t0 n        decode stream[t0..t0+n) at pos.. for the sequences (a comma list: shared tokens); all logits are written
+ *     D seqs pos t0 n        decode stream[t0..t0+n) at pos.. for the sequences (comma list: shared); writes all logits
  *     B q:p:t0:n ...         one batch of several such groups
  *     X id pos q             a batch of one token that may be bad
  *     RM q p0 p1   CP q r p0 p1   KEEP q   ADD q p0 p1 d   DIV q p0 p1 d   CLEAR   POS q
  *     NCTX n   UBATCH n   SWA 0|1   STREAMS   YARN scale orig   LINEAR scale   FREQBASE base      before the first call
  *
- * The stream is 512 made-up ids. The log has `LINE -> value` for D, B, X, RM and POS. Other lines are refused by number. */
+ *     LORA file strength   NOLORA   CVEC first last amp   SAVELOAD
+ *
+ * The stream is 512 made-up ids. The log has `LINE -> value` for D, B, X, RM, POS, CVEC and SAVELOAD. Other lines are refused by number. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "loam/adapter.h"
 #include "session.h"
 
-#define STREAM 512
-#define SCRIPT_CONTEXT 512
+#define STREAM           512
+#define SCRIPT_CONTEXT   512
 #define SCRIPT_SEQUENCES 4
-#define GROUP_SEQUENCES 16
+#define GROUP_SEQUENCES  16
 
 typedef struct script {
     const options *o;
@@ -31,11 +34,15 @@ typedef struct script {
     int32_t (*seq_sets)[GROUP_SEQUENCES];
     int8_t *wanted;
     int32_t n;
+    loam_adapter *adapter;
 } script;
 
 #define BATCH_MAX 4096
 
-static int bad_line(const script *c, const char *why) { return say_failed(c->o, "%s: line %d: %s: %s", opt_text(c->o, OPT_SCRIPT_FILE), c->line, c->text, why); }
+static int bad_line(const script *c, const char *why)
+{
+    return say_failed(c->o, "%s: line %d: %s: %s", opt_text(c->o, OPT_SCRIPT_FILE), c->line, c->text, why);
+}
 
 static int32_t stream_id(const script *c, int32_t i)
 {
@@ -67,11 +74,13 @@ static int add_group(script *c, const char *seqs, const int32_t at[3])
     char *end;
     for (const char *p = seqs; *p; p = *end ? end + 1 : end) {
         long q = strtol(p, &end, 10);
-        if (end == p || (*end && *end != ',') || count == GROUP_SEQUENCES || q < -1000000 || q > 1000000) return bad_line(c, "bad list of sequences");
+        if (end == p || (*end && *end != ',') || count == GROUP_SEQUENCES || q < -1000000 || q > 1000000)
+            return bad_line(c, "bad list of sequences");
         set[count++] = (int32_t)q;
     }
     if (count == 0) return bad_line(c, "bad list of sequences");
-    if (n < 1 || t0 < 0 || n > STREAM || t0 > STREAM - n || c->n > BATCH_MAX - n) return bad_line(c, "tokens outside the stream of 512");
+    if (n < 1 || t0 < 0 || n > STREAM || t0 > STREAM - n || c->n > BATCH_MAX - n)
+        return bad_line(c, "tokens outside the stream of 512");
     for (int32_t i = 0; i < n; i++, c->n++) {
         c->ids[c->n] = stream_id(c, t0 + i);
         c->pos[c->n] = pos + i;
@@ -89,7 +98,9 @@ static int decode(script *c, bool write_outputs)
     int code = need_context(c);
     if (code != EXIT_DONE) return code;
     memset(c->wanted, 1, (size_t)c->n);
-    loam_batch batch = { .n_tokens = c->n, .token = c->ids, .pos = c->pos, .n_seq_id = c->n_seq, .seq_id = c->seq, .logits = c->wanted };
+    loam_batch batch = {
+        .n_tokens = c->n, .token = c->ids, .pos = c->pos, .n_seq_id = c->n_seq, .seq_id = c->seq, .logits = c->wanted
+    };
     int result = loam_decode(c->s.ctx, &batch, &err);
     log_int(c, result);
     if (result && opt_given(c->o, OPT_VERBOSE)) say_note(c->o, "line %d: %s", c->line, err.message);
@@ -117,7 +128,8 @@ static int do_batch(script *c, const char *arguments)
     char seqs[128];
     int32_t at[3];
     for (const char *p = arguments; *p; p += used) {
-        if (sscanf(p, " %127[^: ]:%d:%d:%d%n", seqs, &at[0], &at[1], &at[2], &used) != 4) return bad_line(c, "needs groups q:p:t0:n");
+        if (sscanf(p, " %127[^: ]:%d:%d:%d%n", seqs, &at[0], &at[1], &at[2], &used) != 4)
+            return bad_line(c, "needs groups q:p:t0:n");
         int code = add_group(c, seqs, at);
         if (code != EXIT_DONE) return code;
     }
@@ -192,6 +204,74 @@ static int do_parameter(script *c, const char *word, const char *arguments)
     return EXIT_DONE;
 }
 
+/* ---- adapters, control vectors, state ---- */
+
+static void drop_adapter(script *c)
+{
+    loam_error err;
+    if (c->s.ctx) loam_context_set_adapters(c->s.ctx, NULL, NULL, 0, &err);
+    loam_adapter_free(c->adapter);
+    c->adapter = NULL;
+}
+
+/* LORA file strength: exactly this adapter; the path is relative to the script. */
+static int set_adapter(script *c, const char *arguments)
+{
+    char name[256], path[1024];
+    float strength;
+    loam_error err;
+    if (sscanf(arguments, "%255s %f", name, &strength) != 2) return bad_line(c, "needs: file strength");
+    const char *script_path = opt_text(c->o, OPT_SCRIPT_FILE), *slash = strrchr(script_path, '/');
+    snprintf(path, sizeof path, "%.*s%s", slash && name[0] != '/' ? (int)(slash + 1 - script_path) : 0, script_path, name);
+    drop_adapter(c);
+    if (loam_adapter_open(&c->adapter, c->s.model, path, &err) != LOAM_OK) return bad_line(c, err.message);
+    return loam_context_set_adapters(c->s.ctx, &c->adapter, &strength, 1, &err) == LOAM_OK ? EXIT_DONE : bad_line(c, err.message);
+}
+
+/* CVEC first last amp: made-up control vectors. */
+static int set_control(script *c, const char *arguments)
+{
+    int first, last;
+    float amp;
+    loam_error err;
+    if (sscanf(arguments, "%d %d %f", &first, &last, &amp) != 3) return bad_line(c, "needs: first last amp");
+    int32_t n_embd = loam_model_n_embd(c->s.model);
+    size_t n = (size_t)n_embd * (size_t)(loam_model_n_layer(c->s.model) - 1);
+    float *data = need(malloc((n + 1) * sizeof *data));
+    uint64_t z = 777;
+    for (size_t i = 0; i < n; i++) {
+        z = z * 6364136223846793005u + 1442695040888963407u;
+        data[i] = amp * ((float)(z >> 40) / 8388608.0f - 1.0f);
+    }
+    log_int(c, loam_context_set_control(c->s.ctx, data, n, n_embd, first, last, &err) == LOAM_OK ? 0 : -1);
+    free(data);
+    return EXIT_DONE;
+}
+
+static int save_and_load(script *c)
+{
+    loam_error err;
+    size_t n = loam_state_size(c->s.ctx, -1);
+    void *data = need(malloc(n + 1));
+    loam_status status = loam_state_save(c->s.ctx, -1, data, n, NULL, &err);
+    loam_memory_clear(c->s.ctx);
+    if (status == LOAM_OK) status = loam_state_load(c->s.ctx, -1, data, n, &err);
+    free(data);
+    log_int(c, status == LOAM_OK);
+    return EXIT_DONE;
+}
+
+static int do_change(script *c, const char *word, const char *arguments)
+{
+    int code = need_context(c);
+    if (code != EXIT_DONE) return code;
+    if (strcmp(word, "LORA") == 0) return set_adapter(c, arguments);
+    if (strcmp(word, "CVEC") == 0) return set_control(c, arguments);
+    if (strcmp(word, "SAVELOAD") == 0) return save_and_load(c);
+    drop_adapter(c);
+    return EXIT_DONE;
+}
+
 static bool among(const char *word, const char *list) /* list: " A B C " */
 {
     char padded[40];
@@ -211,7 +291,8 @@ static int do_line(script *c)
     if (strcmp(word, "X") == 0) return do_bad_token(c, arguments);
     if (among(word, " RM CP KEEP ADD DIV CLEAR POS ")) return do_memory(c, word, arguments);
     if (among(word, " NCTX UBATCH SWA STREAMS YARN LINEAR FREQBASE ")) return do_parameter(c, word, arguments);
-    if (among(word, " LORA NOLORA CVEC SAVELOAD POOL ")) return bad_line(c, "not supported yet");
+    if (among(word, " LORA NOLORA CVEC SAVELOAD ")) return do_change(c, word, arguments);
+    if (among(word, " POOL ")) return bad_line(c, "not supported yet");
     return bad_line(c, "unknown line");
 }
 
@@ -267,6 +348,7 @@ int cmd_debug_script(const options *o)
     if (code == EXIT_DONE) code = run_lines(&c, &text);
     code = close_file(o, c.out, opt_text(o, OPT_OUTPUT), code);
     code = close_file(o, c.log, opt_text(o, OPT_LOG), code);
+    drop_adapter(&c);
     free(c.ids);
     free(c.pos);
     free(c.n_seq);

@@ -1,7 +1,7 @@
 /* default_model.c - the model file of a command: -m, or for run and bench in its absence
  *
- *     LOAM_MODEL  ->  models/loam-stories.gguf beside the program's repository  ->  Gemma 3 270M in the user's cache  ->  fetched there once
- */
+ *     LOAM_MODEL -> models/loam-stories.gguf of the repository -> Gemma 3 270M in the user's cache -> fetched there once
+ * / */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

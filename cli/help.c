@@ -6,7 +6,7 @@
 #include "util.h"
 
 #define TEXT_COLUMN 34
-#define RIGHT 118
+#define RIGHT       118
 
 /* Breaks text at blanks so that it stays between the columns. */
 static void wrapped(const char *text, int at)
@@ -43,7 +43,8 @@ static void option_line(const option_row *row)
         n = 0;
     }
     printf("%*s", TEXT_COLUMN - (int)n, "");
-    snprintf(text, sizeof text, "%s%s%s%s", row->help, *row->fallback ? " (default " : "", row->fallback, *row->fallback ? ")" : "");
+    snprintf(text, sizeof text, "%s%s%s%s", row->help, *row->fallback ? " (default " : "", row->fallback,
+             *row->fallback ? ")" : "");
     wrapped(text, TEXT_COLUMN);
     putchar('\n');
 }
@@ -51,8 +52,8 @@ static void option_line(const option_row *row)
 void help_command(int command)
 {
     const char *group = "";
-    printf("loam %s - %s\n\nUsage: loam %s [option...]%s%s\n", commands[command].name, commands[command].summary, commands[command].name,
-           *commands[command].arguments ? " " : "", commands[command].arguments);
+    printf("loam %s - %s\n\nUsage: loam %s [option...]%s%s\n", commands[command].name, commands[command].summary,
+           commands[command].name, *commands[command].arguments ? " " : "", commands[command].arguments);
     for (int i = 0; i < OPT_COUNT; i++) {
         const option_row *row = &option_rows[i];
         if (!option_of(row, command)) continue;
@@ -66,7 +67,8 @@ void help_overview(void)
 {
     printf("Loam runs, quantizes and measures language models on this machine.\n\nUsage: loam COMMAND [option...]\n\n");
     for (int i = 0; i < CMD_COUNT; i++) printf("  %-18s %s\n", commands[i].name, commands[i].summary);
-    printf("\nloam help COMMAND explains its options; loam help --man and --completion bash|zsh|fish print the manual page and completions.\n"
+    printf("\nloam help COMMAND explains its options; loam help --man and --completion bash|zsh|fish print the manual page and "
+           "completions.\n"
            "Exit codes: 0 done, 1 failed, 2 wrong usage.\n");
 }
 

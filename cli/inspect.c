@@ -1,5 +1,5 @@
-/* inspect.c - `loam inspect`: the metadata and tensors of a GGUF file, of any architecture. Long arrays are shown by their first elements;
- * as JSON by kind and count where they have more than SHORT elements. */
+/* inspect.c - `loam inspect`: the metadata and tensors of a GGUF file, of any architecture. Long arrays are shown by their
+ * first elements; as JSON by kind and count where they have more than SHORT elements. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -127,8 +127,8 @@ static void print_sums(const sums *s)
         bytes += s->bytes[t];
         values += s->values[t];
         if (s->tensors[t])
-            printf("  %-8s %6u tensors %16llu values %14llu bytes\n", loam_type_name(t), s->tensors[t], (unsigned long long)s->values[t],
-                   (unsigned long long)s->bytes[t]);
+            printf("  %-8s %6u tensors %16llu values %14llu bytes\n", loam_type_name(t), s->tensors[t],
+                   (unsigned long long)s->values[t], (unsigned long long)s->bytes[t]);
     }
     printf("  all      %llu values in %llu bytes, %.2f bits a value\n", (unsigned long long)values, (unsigned long long)bytes,
            values ? (double)bytes * 8 / (double)values : 0.0);
@@ -140,8 +140,8 @@ static void print_text(const loam_gguf *f, const char *path)
     loam_gguf_tensor t;
     sums s = { { 0 }, { 0 }, { 0 } };
     printf("%s: GGUF version %u, %llu bytes, %u part%s, %u keys, %u tensors\n\nmetadata\n", path, loam_gguf_version(f),
-           (unsigned long long)loam_gguf_bytes(f), loam_gguf_n_parts(f), loam_gguf_n_parts(f) == 1 ? "" : "s", loam_gguf_n_keys(f),
-           loam_gguf_n_tensors(f));
+           (unsigned long long)loam_gguf_bytes(f), loam_gguf_n_parts(f), loam_gguf_n_parts(f) == 1 ? "" : "s",
+           loam_gguf_n_keys(f), loam_gguf_n_tensors(f));
     for (uint32_t i = 0; loam_gguf_key_at(f, i, &v); i++) print_key(&v);
     printf("\ntensors\n");
     for (uint32_t i = 0; loam_gguf_tensor_at(f, i, &t); i++) {

@@ -1,5 +1,5 @@
-/* json.c - a writer of JSON to a stream, and a reader that finds one string in one object. The reader keeps to the grammar of RFC 8259
- * and refuses nesting beyond 64. */
+/* json.c - a writer of JSON to a stream, and a reader that finds one string in one object. The reader keeps to the grammar of
+ * RFC 8259 and refuses nesting beyond 64. */
 #include <math.h>
 #include <string.h>
 
@@ -44,7 +44,8 @@ static size_t utf8_length(const unsigned char *p, size_t left)
     if (n == 0 || n > left) return 0;
     for (size_t i = 1; i < n; i++)
         if ((p[i] & 0xC0) != 0x80) return 0;
-    if ((c == 0xE0 && p[1] < 0xA0) || (c == 0xED && p[1] > 0x9F) || (c == 0xF0 && p[1] < 0x90) || (c == 0xF4 && p[1] > 0x8F)) return 0;
+    if ((c == 0xE0 && p[1] < 0xA0) || (c == 0xED && p[1] > 0x9F) || (c == 0xF0 && p[1] < 0x90) || (c == 0xF4 && p[1] > 0x8F))
+        return 0;
     return n;
 }
 

@@ -42,9 +42,12 @@ static void man_option(const option_row *row)
 
 void help_man(void)
 {
-    printf(".TH LOAM 1 \"\" \"loam %s\" \"User Commands\"\n.SH NAME\nloam \\- run, quantize and measure language models\n.SH SYNOPSIS\n"
-           ".B loam\n\\fICOMMAND\\fR [\\fIoption\\fR...]\n.SH DESCRIPTION\nLoam runs language models from GGUF files on the processor of "
-           "this machine. Nothing leaves the machine; a model is fetched only where a command says so.\n.SH COMMANDS\n", loam_version());
+    printf(".TH LOAM 1 \"\" \"loam %s\" \"User Commands\"\n.SH NAME\nloam \\- run, quantize and measure language models\n.SH "
+           "SYNOPSIS\n"
+           ".B loam\n\\fICOMMAND\\fR [\\fIoption\\fR...]\n.SH DESCRIPTION\nLoam runs language models from GGUF files on the "
+           "processor of "
+           "this machine. Nothing leaves the machine; a model is fetched only where a command says so.\n.SH COMMANDS\n",
+           loam_version());
     for (int c = 0; c < CMD_COUNT; c++) {
         printf(".SS loam ");
         troff(commands[c].name);
@@ -55,7 +58,8 @@ void help_man(void)
         for (int i = 0; i < OPT_COUNT; i++)
             if (option_of(&option_rows[i], c) && i != OPT_HELP_FLAG) man_option(&option_rows[i]);
     }
-    printf(".SH ENVIRONMENT\n.TP\n.B LOAM_MODEL\nthe model of run and bench without \\-m\n.TP\n.B LOAM_CPU\nrestricts the instruction sets "
+    printf(".SH ENVIRONMENT\n.TP\n.B LOAM_MODEL\nthe model of run and bench without \\-m\n.TP\n.B LOAM_CPU\nrestricts the "
+           "instruction sets "
            "used, such as avx2\n.TP\n.B XDG_CACHE_HOME\nwhere the default model is kept, in place of ~/.cache\n"
            ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage.\n");
 }
@@ -213,7 +217,10 @@ static void completion_fish(void)
                 p = option_name(p, name);
                 bool is_long = name[1] == '-';
                 printf("complete -c loam -n '__fish_seen_subcommand_from %s' -%c %s", last ? last + 1 : commands[c].name,
-                       is_long ? 'l' : name[2] ? 'o' : 's', name + (is_long ? 2 : 1));
+                       is_long   ? 'l'
+                       : name[2] ? 'o'
+                                 : 's',
+                       name + (is_long ? 2 : 1));
                 if (row->kind != KIND_FLAG) printf(row->kind == KIND_FILE ? " -r" : " -x");
                 if (row->kind == KIND_ONE || row->kind == KIND_TYPE) {
                     printf(" -a '");

@@ -84,7 +84,8 @@ static int edit_distance(const char *a, const char *b)
             int best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
             if (d[i - 1][j] + 1 < best) best = d[i - 1][j] + 1;
             if (d[i][j - 1] + 1 < best) best = d[i][j - 1] + 1;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best) best = d[i - 2][j - 2] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best)
+                best = d[i - 2][j - 2] + 1;
             d[i][j] = best;
         }
     return d[n][m];
@@ -213,11 +214,10 @@ static int read_value(options *o, option_id id, const char *flag, const char *te
         return EXIT_DONE;
     case KIND_NUM:
         v->f = strtod(text, &end);
-        if (end == text || *end || text[0] == ' ' || !(v->f >= row->lo && v->f <= row->hi)) return bad_number(o->command, row, flag, text);
+        if (end == text || *end || text[0] == ' ' || !(v->f >= row->lo && v->f <= row->hi))
+            return bad_number(o->command, row, flag, text);
         return EXIT_DONE;
-    case KIND_TYPE:
-        v->i = loam_type_from_name(text);
-        return v->i < 0 ? bad_type(o->command, flag, text) : EXIT_DONE;
+    case KIND_TYPE: v->i = loam_type_from_name(text); return v->i < 0 ? bad_type(o->command, flag, text) : EXIT_DONE;
     case KIND_ONE: return is_choice(row->argument, text) ? EXIT_DONE : bad_choice(o->command, row, flag, text);
     case KIND_LIST:
         o->list[o->n_list] = text;
@@ -283,8 +283,10 @@ int options_parse(options *o, int argc, char **argv)
     if (o->v[OPT_HELP_FLAG].given) return EXIT_DONE;
     const command_row *c = &commands[o->command];
     if (o->n_words > c->most)
-        return usage(o->command, "unexpected argument '%s'; usage: loam %s [option...]%s%s", o->words[c->most], c->name, *c->arguments ? " " : "", c->arguments);
-    if (o->n_words < c->least) return usage(o->command, "missing arguments; usage: loam %s [option...] %s", c->name, c->arguments);
+        return usage(o->command, "unexpected argument '%s'; usage: loam %s [option...]%s%s", o->words[c->most], c->name,
+                     *c->arguments ? " " : "", c->arguments);
+    if (o->n_words < c->least)
+        return usage(o->command, "missing arguments; usage: loam %s [option...] %s", c->name, c->arguments);
     return EXIT_DONE;
 }
 
@@ -296,7 +298,13 @@ void options_free(options *o)
 }
 
 bool opt_given(const options *o, option_id id) { return o->v[id].given; }
-int64_t opt_int(const options *o, option_id id) { return o->v[id].given ? o->v[id].i : strtoll(option_rows[id].fallback, NULL, 10); }
+int64_t opt_int(const options *o, option_id id)
+{
+    return o->v[id].given ? o->v[id].i : strtoll(option_rows[id].fallback, NULL, 10);
+}
 double opt_num(const options *o, option_id id) { return o->v[id].given ? o->v[id].f : strtod(option_rows[id].fallback, NULL); }
-int opt_type(const options *o, option_id id) { return o->v[id].given ? (int)o->v[id].i : loam_type_from_name(option_rows[id].fallback); }
+int opt_type(const options *o, option_id id)
+{
+    return o->v[id].given ? (int)o->v[id].i : loam_type_from_name(option_rows[id].fallback);
+}
 const char *opt_text(const options *o, option_id id) { return o->v[id].given ? o->v[id].s : NULL; }

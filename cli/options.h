@@ -48,7 +48,7 @@ typedef struct option_row {
     const char *argument; /* "FILE" */
     double lo, hi;
     const char *fallback;
-    unsigned commands;    /* bit 1 << CMD_... */
+    unsigned commands; /* bit 1 << CMD_... */
     const char *help;
 } option_row;
 
@@ -70,10 +70,10 @@ typedef struct option_value {
 struct options {
     int command;
     option_value v[OPT_COUNT];
-    const char **list;       /* [n_list] values of LIST options in order ... */
-    option_id *list_of;      /* ... and whose they are */
+    const char **list;  /* [n_list] values of LIST options in order ... */
+    option_id *list_of; /* ... and whose they are */
     int n_list;
-    const char **words;      /* [n_words] arguments that are not options */
+    const char **words; /* [n_words] arguments that are not options */
     int n_words;
 };
 
@@ -85,8 +85,8 @@ void options_free(options *o);
 bool opt_given(const options *o, option_id id);
 int64_t opt_int(const options *o, option_id id);
 double opt_num(const options *o, option_id id);
-int opt_type(const options *o, option_id id);           /* a loam_type */
-const char *opt_text(const options *o, option_id id);   /* NULL where not given */
+int opt_type(const options *o, option_id id);         /* a loam_type */
+const char *opt_text(const options *o, option_id id); /* NULL where not given */
 
 /* The command named by argv[1] (and argv[2]); *used words were taken. -1: none. */
 int command_find(int argc, char **argv, int *used);

@@ -3,8 +3,8 @@
  *     tokens of the whole text:  [ chunk 0: n_ctx tokens ][ chunk 1 ] ... [ remainder, not used ]
  *     a chunk:                   [BOS | context, not scored | n_ctx/2 ... n_ctx-2: each scored on the token after it ]
  *
- * Each chunk is computed alone from position 0; where the vocabulary begins texts with a token, that replaces the chunk's first. The
- * result is exp(mean of -ln p), with the standard error of the mean carried through the exponential. */
+ * Each chunk is computed alone from position 0; where the vocabulary begins texts with a token, that replaces the chunk's
+ * first. The result is exp(mean of -ln p), with the standard error of the mean carried through the exponential. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +41,8 @@ static double uncertainty(const score *t)
 /* One chunk: tokens [n_ctx], whose first one may be replaced by `bos`. 0 or a code of loam_decode. */
 static int score_chunk(session *s, const loam_token *tokens, int32_t n_ctx, loam_token bos, score *t, loam_error *err)
 {
-    int32_t first_scored = n_ctx / 2, rows = (int32_t)(LOGIT_BYTES / sizeof(float)) / s->n_vocab, most = (int32_t)loam_context_n_batch(s->ctx);
+    int32_t first_scored = n_ctx / 2, rows = (int32_t)(LOGIT_BYTES / sizeof(float)) / s->n_vocab,
+            most = (int32_t)loam_context_n_batch(s->ctx);
     loam_token *ids = need(malloc((size_t)n_ctx * sizeof *ids));
     int8_t *wanted = need(malloc((size_t)n_ctx));
     int code = 0;
@@ -80,8 +81,8 @@ static int read_tokens(const session *s, const options *o, text_tokens *t)
 static void print_result(const session *s, const options *o, const score *t, int64_t chunks, size_t tokens)
 {
     if (!opt_given(o, OPT_JSON)) {
-        printf("\nperplexity %.4f +/- %.5f (%lld chunks of %lld tokens, %lld scored)\n", perplexity(t), uncertainty(t), (long long)chunks,
-               (long long)opt_int(o, OPT_PPL_CTX), (long long)t->n);
+        printf("\nperplexity %.4f +/- %.5f (%lld chunks of %lld tokens, %lld scored)\n", perplexity(t), uncertainty(t),
+               (long long)chunks, (long long)opt_int(o, OPT_PPL_CTX), (long long)t->n);
         return;
     }
     json j;
@@ -103,9 +104,11 @@ static int measure(session *s, const options *o, const text_tokens *t)
 {
     int64_t n_ctx = opt_int(o, OPT_PPL_CTX), chunks = (int64_t)t->n / n_ctx, done = 0;
     if ((int64_t)t->n < 2 * n_ctx)
-        return say_failed(o, "%s has %zu tokens; at least two chunks of %lld (-c) are needed", opt_text(o, OPT_FILE), t->n, (long long)n_ctx);
+        return say_failed(o, "%s has %zu tokens; at least two chunks of %lld (-c) are needed", opt_text(o, OPT_FILE), t->n,
+                          (long long)n_ctx);
     if (opt_given(o, OPT_CHUNKS) && opt_int(o, OPT_CHUNKS) < chunks) chunks = opt_int(o, OPT_CHUNKS);
-    loam_token bos = loam_tokenizer_adds_bos(s->tokenizer) ? loam_tokenizer_special(s->tokenizer, LOAM_TOKEN_BOS) : LOAM_TOKEN_NULL;
+    loam_token bos =
+        loam_tokenizer_adds_bos(s->tokenizer) ? loam_tokenizer_special(s->tokenizer, LOAM_TOKEN_BOS) : LOAM_TOKEN_NULL;
     score sum = { 0 };
     progress bar;
     progress_begin(&bar, "perplexity", (uint64_t)chunks);

@@ -1,12 +1,12 @@
-/* progress.c - one line on stderr that is redrawn: "quantizing  [######    ]  61 %  8 s". Silent where stderr is no terminal, and in
- * the first second. */
+/* progress.c - one line on stderr that is redrawn: "quantizing  [######    ]  61 %  8 s". Silent where stderr is no terminal,
+ * and in the first second. */
 #include <string.h>
 #include <unistd.h>
 
 #include "util.h"
 
 #define SECOND 1000000000u
-#define WIDTH 30
+#define WIDTH  30
 
 void progress_begin(progress *p, const char *what, uint64_t total)
 {

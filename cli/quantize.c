@@ -16,9 +16,11 @@ static void show_tensor(const loam_quantize_step *s)
     int n = 4;
     while (n > 1 && s->ne[n - 1] == 1) n--;
     size_t len = 0;
-    for (int i = 0; i < n; i++) len += (size_t)snprintf(shape + len, sizeof shape - len, "%s%lld", i ? " x " : "", (long long)s->ne[i]);
+    for (int i = 0; i < n; i++)
+        len += (size_t)snprintf(shape + len, sizeof shape - len, "%s%lld", i ? " x " : "", (long long)s->ne[i]);
     printf("%-40s %-22s %7s -> %-7s %9.2f MB -> %9.2f MB%s\n", s->name, shape, loam_type_name(s->from), loam_type_name(s->to),
-           (double)s->bytes_before / 1e6, (double)s->bytes_after / 1e6, s->fell_back ? "  (rows do not fit the type of the rule)" : "");
+           (double)s->bytes_before / 1e6, (double)s->bytes_after / 1e6,
+           s->fell_back ? "  (rows do not fit the type of the rule)" : "");
 }
 
 static bool watch(void *user, const loam_quantize_step *step)
@@ -58,8 +60,8 @@ int cmd_quantize(const options *o)
     if (status != LOAM_OK) return say_error(o, &err);
     double values = r.values ? (double)r.values : 1;
     printf("%s%.1f MB (%.2f bits a weight) -> %.1f MB (%.2f); %u of %u tensors converted", p.dry_run ? "would become: " : "",
-           (double)r.bytes_before / 1e6, (double)r.bytes_before * 8 / values, (double)r.bytes_after / 1e6, (double)r.bytes_after * 8 / values,
-           r.n_converted, r.n_tensors);
+           (double)r.bytes_before / 1e6, (double)r.bytes_before * 8 / values, (double)r.bytes_after / 1e6,
+           (double)r.bytes_after * 8 / values, r.n_converted, r.n_tensors);
     if (r.n_fell_back) printf(", %u of them to a type with smaller blocks", r.n_fell_back);
     putchar('\n');
     return flush_output(o, stdout, "standard output");

@@ -1,7 +1,7 @@
 /* run.c - `loam run`: a prompt, its completion on standard output, what it took on standard error.
  *
- * Standard output is the completion and one newline, nothing else (with --display-prompt the prompt before it). The context is as large as prompt
- * and -n ask for unless -c says otherwise; a prompt that does not fit is an error and is never cut. */
+ * Standard output is the completion and one newline, nothing else (with --display-prompt the prompt before it). The context is
+ * as large as prompt and -n ask for unless -c says otherwise; a prompt that does not fit is an error and is never cut. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ typedef struct run {
     buffer prompt;
     loam_token *ids; /* of the prompt */
     size_t n_ids;
-    int64_t limit;   /* tokens to write, -1 none */
+    int64_t limit; /* tokens to write, -1 none */
     int64_t written;
     uint64_t prompt_ns, write_ns;
 } run;
@@ -48,7 +48,8 @@ static int check_options(const options *o)
 {
     if (opt_given(o, OPT_PROMPT) && opt_given(o, OPT_FILE)) return say_usage(o, "give the prompt by either -p or -f");
     if (opt_given(o, OPT_ESCAPE) && !opt_given(o, OPT_PROMPT)) return say_usage(o, "-e is about -p, which is not given");
-    if (opt_given(o, OPT_DISPLAY_PROMPT) && opt_given(o, OPT_NO_DISPLAY_PROMPT)) return say_usage(o, "give either --display-prompt or --no-display-prompt");
+    if (opt_given(o, OPT_DISPLAY_PROMPT) && opt_given(o, OPT_NO_DISPLAY_PROMPT))
+        return say_usage(o, "give either --display-prompt or --no-display-prompt");
     return EXIT_DONE;
 }
 
@@ -65,7 +66,8 @@ static int prepare(run *r, const options *o)
 {
     int code = session_open(&r->s, o, false);
     if (code == EXIT_DONE) code = session_need_tokenizer(&r->s, o);
-    unsigned flags = (opt_given(o, OPT_NO_BOS) ? 0 : LOAM_ENCODE_ADD_SPECIAL) | (opt_given(o, OPT_NO_PARSE_SPECIAL) ? 0 : LOAM_ENCODE_PARSE_SPECIAL);
+    unsigned flags = (opt_given(o, OPT_NO_BOS) ? 0 : LOAM_ENCODE_ADD_SPECIAL) |
+                     (opt_given(o, OPT_NO_PARSE_SPECIAL) ? 0 : LOAM_ENCODE_PARSE_SPECIAL);
     if (code == EXIT_DONE) code = session_encode(&r->s, o, &r->prompt, flags, &r->ids, &r->n_ids);
     if (code == EXIT_DONE) code = sampler_from_options(&r->sampler, o, &r->s);
     if (code != EXIT_DONE) return code;
@@ -97,7 +99,8 @@ static int write_text(run *r, const options *o)
         const float *logits = loam_logits(r->s.ctx, -1);
         if (!logits) return say_failed(o, "the model gave no logits");
         if (loam_sampler_sample(r->sampler, logits, r->s.n_vocab, &id, &err) != LOAM_OK ||
-            loam_sampler_accept(r->sampler, id, &err) != LOAM_OK) return say_error(o, &err);
+            loam_sampler_accept(r->sampler, id, &err) != LOAM_OK)
+            return say_error(o, &err);
         r->written++;
         bool last = loam_tokenizer_is_eog(r->s.tokenizer, id);
         if (!last || opt_given(o, OPT_SPECIAL)) {
@@ -131,10 +134,13 @@ static void report(const run *r, const options *o)
         fprintf(stderr, "%s; seed %u; %s\n", loam_model_description(r->s.model), loam_sampler_seed(r->sampler), chain);
     }
     if (opt_given(o, OPT_NO_PERF)) return;
-    fprintf(stderr, "prompt %zu tokens, %.1f/s; written %lld tokens, %.1f/s; loaded in %.0f ms; memory: weights %.1f MB, cache %.1f MB, "
-            "buffers %.1f MB, resident %.1f MB\n", r->n_ids, per_second(r->n_ids, r->prompt_ns), (long long)r->written,
-            per_second((uint64_t)(r->written > 1 ? r->written - 1 : 0), r->write_ns), (double)r->s.load_ns / 1e6, (double)use.weights / mb,
-            (double)use.cache / mb, (double)(use.buffers + use.outputs) / mb, (double)peak_resident_bytes() / mb);
+    fprintf(stderr,
+            "prompt %zu tokens, %.1f/s; written %lld tokens, %.1f/s; loaded in %.0f ms; memory: weights %.1f MB, cache %.1f MB, "
+            "buffers %.1f MB, resident %.1f MB\n",
+            r->n_ids, per_second(r->n_ids, r->prompt_ns), (long long)r->written,
+            per_second((uint64_t)(r->written > 1 ? r->written - 1 : 0), r->write_ns), (double)r->s.load_ns / 1e6,
+            (double)use.weights / mb, (double)use.cache / mb, (double)(use.buffers + use.outputs) / mb,
+            (double)peak_resident_bytes() / mb);
 }
 
 static int go(run *r, const options *o)

@@ -6,19 +6,25 @@
 #include "session.h"
 
 /* An option that matters only together with another. */
-static const struct { option_id id, with[3]; } dependent[] = {
-    { OPT_MIROSTAT_ENT, { OPT_MIROSTAT, OPT_COUNT, OPT_COUNT } }, { OPT_MIROSTAT_LR, { OPT_MIROSTAT, OPT_COUNT, OPT_COUNT } },
-    { OPT_DRY_BASE, { OPT_DRY_MULTIPLIER, OPT_COUNT, OPT_COUNT } }, { OPT_DRY_ALLOWED_LENGTH, { OPT_DRY_MULTIPLIER, OPT_COUNT, OPT_COUNT } },
-    { OPT_DRY_LAST_N, { OPT_DRY_MULTIPLIER, OPT_COUNT, OPT_COUNT } }, { OPT_DRY_BREAKER, { OPT_DRY_MULTIPLIER, OPT_COUNT, OPT_COUNT } },
-    { OPT_XTC_THRESHOLD, { OPT_XTC_PROBABILITY, OPT_COUNT, OPT_COUNT } }, { OPT_DYNATEMP_EXP, { OPT_DYNATEMP_RANGE, OPT_COUNT, OPT_COUNT } },
+static const struct {
+    option_id id, with[3];
+} dependent[] = {
+    { OPT_MIROSTAT_ENT, { OPT_MIROSTAT, OPT_COUNT, OPT_COUNT } },
+    { OPT_MIROSTAT_LR, { OPT_MIROSTAT, OPT_COUNT, OPT_COUNT } },
+    { OPT_DRY_BASE, { OPT_DRY_MULTIPLIER, OPT_COUNT, OPT_COUNT } },
+    { OPT_DRY_ALLOWED_LENGTH, { OPT_DRY_MULTIPLIER, OPT_COUNT, OPT_COUNT } },
+    { OPT_DRY_LAST_N, { OPT_DRY_MULTIPLIER, OPT_COUNT, OPT_COUNT } },
+    { OPT_DRY_BREAKER, { OPT_DRY_MULTIPLIER, OPT_COUNT, OPT_COUNT } },
+    { OPT_XTC_THRESHOLD, { OPT_XTC_PROBABILITY, OPT_COUNT, OPT_COUNT } },
+    { OPT_DYNATEMP_EXP, { OPT_DYNATEMP_RANGE, OPT_COUNT, OPT_COUNT } },
     { OPT_ADAPTIVE_DECAY, { OPT_ADAPTIVE_TARGET, OPT_COUNT, OPT_COUNT } },
     { OPT_REPEAT_LAST_N, { OPT_REPEAT_PENALTY, OPT_PRESENCE_PENALTY, OPT_FREQUENCY_PENALTY } },
 };
 
 /* What mirostat replaces. */
 static const option_id truncations[] = {
-    OPT_TOP_K, OPT_TOP_P, OPT_MIN_P, OPT_TYPICAL, OPT_TOP_N_SIGMA, OPT_XTC_PROBABILITY, OPT_ADAPTIVE_TARGET, OPT_MIN_KEEP,
-    OPT_SAMPLERS, OPT_SAMPLING_SEQ,
+    OPT_TOP_K,           OPT_TOP_P,           OPT_MIN_P,    OPT_TYPICAL,  OPT_TOP_N_SIGMA,
+    OPT_XTC_PROBABILITY, OPT_ADAPTIVE_TARGET, OPT_MIN_KEEP, OPT_SAMPLERS, OPT_SAMPLING_SEQ,
 };
 
 static int check_together(const options *o)
@@ -33,8 +39,10 @@ static int check_together(const options *o)
     }
     if (opt_int(o, OPT_MIROSTAT))
         for (size_t i = 0; i < sizeof truncations / sizeof *truncations; i++)
-            if (opt_given(o, truncations[i])) return say_usage(o, "%s has no effect with --mirostat", option_shown_name(truncations[i]));
-    if (opt_given(o, OPT_SAMPLERS) && opt_given(o, OPT_SAMPLING_SEQ)) return say_usage(o, "give either --samplers or --sampling-seq");
+            if (opt_given(o, truncations[i]))
+                return say_usage(o, "%s has no effect with --mirostat", option_shown_name(truncations[i]));
+    if (opt_given(o, OPT_SAMPLERS) && opt_given(o, OPT_SAMPLING_SEQ))
+        return say_usage(o, "give either --samplers or --sampling-seq");
     return EXIT_DONE;
 }
 
@@ -57,8 +65,10 @@ static int read_bias(const options *o, const session *s, const char *text, biase
     char *end, *after;
     long long id = strtoll(text, &end, 10);
     double bias = (*end == '+' || *end == '-') && end > text ? strtod(end, &after) : NAN;
-    if (isnan(bias) || *after || bias > 3.4e38) return say_usage(o, "--logit-bias %s: must be an id, then + or - and a number, such as 15043-1.5 or 15043-inf", text);
-    if (id < 0 || id >= s->n_vocab) return say_usage(o, "--logit-bias %s: the vocabulary has the tokens 0 to %d", text, s->n_vocab - 1);
+    if (isnan(bias) || *after || bias > 3.4e38)
+        return say_usage(o, "--logit-bias %s: must be an id, then + or - and a number, such as 15043-1.5 or 15043-inf", text);
+    if (id < 0 || id >= s->n_vocab)
+        return say_usage(o, "--logit-bias %s: the vocabulary has the tokens 0 to %d", text, s->n_vocab - 1);
     add_bias(b, (int32_t)id, bias < -3.4e38 ? -INFINITY : (float)bias);
     return EXIT_DONE;
 }
@@ -119,17 +129,39 @@ int sampler_from_options(loam_sampler **out, const options *o, const session *s)
     int code = check_together(o);
     if (code != EXIT_DONE) return code;
     loam_sampler_params p = loam_sampler_defaults();
-    const struct { option_id id; float *to; } numbers[] = {
-        { OPT_TEMP, &p.temp }, { OPT_DYNATEMP_RANGE, &p.dynatemp_range }, { OPT_DYNATEMP_EXP, &p.dynatemp_exponent }, { OPT_TOP_P, &p.top_p },
-        { OPT_MIN_P, &p.min_p }, { OPT_TYPICAL, &p.typical_p }, { OPT_TOP_N_SIGMA, &p.top_n_sigma }, { OPT_XTC_PROBABILITY, &p.xtc_probability },
-        { OPT_XTC_THRESHOLD, &p.xtc_threshold }, { OPT_REPEAT_PENALTY, &p.penalty_repeat }, { OPT_FREQUENCY_PENALTY, &p.penalty_freq },
-        { OPT_PRESENCE_PENALTY, &p.penalty_present }, { OPT_DRY_MULTIPLIER, &p.dry_multiplier }, { OPT_DRY_BASE, &p.dry_base },
-        { OPT_MIROSTAT_ENT, &p.mirostat_tau }, { OPT_MIROSTAT_LR, &p.mirostat_eta }, { OPT_ADAPTIVE_TARGET, &p.adaptive_target },
+    const struct {
+        option_id id;
+        float *to;
+    } numbers[] = {
+        { OPT_TEMP, &p.temp },
+        { OPT_DYNATEMP_RANGE, &p.dynatemp_range },
+        { OPT_DYNATEMP_EXP, &p.dynatemp_exponent },
+        { OPT_TOP_P, &p.top_p },
+        { OPT_MIN_P, &p.min_p },
+        { OPT_TYPICAL, &p.typical_p },
+        { OPT_TOP_N_SIGMA, &p.top_n_sigma },
+        { OPT_XTC_PROBABILITY, &p.xtc_probability },
+        { OPT_XTC_THRESHOLD, &p.xtc_threshold },
+        { OPT_REPEAT_PENALTY, &p.penalty_repeat },
+        { OPT_FREQUENCY_PENALTY, &p.penalty_freq },
+        { OPT_PRESENCE_PENALTY, &p.penalty_present },
+        { OPT_DRY_MULTIPLIER, &p.dry_multiplier },
+        { OPT_DRY_BASE, &p.dry_base },
+        { OPT_MIROSTAT_ENT, &p.mirostat_tau },
+        { OPT_MIROSTAT_LR, &p.mirostat_eta },
+        { OPT_ADAPTIVE_TARGET, &p.adaptive_target },
         { OPT_ADAPTIVE_DECAY, &p.adaptive_decay },
     };
-    const struct { option_id id; int32_t *to; } integers[] = {
-        { OPT_TOP_K, &p.top_k }, { OPT_MIN_KEEP, &p.min_keep }, { OPT_REPEAT_LAST_N, &p.penalty_last_n },
-        { OPT_DRY_ALLOWED_LENGTH, &p.dry_allowed_length }, { OPT_DRY_LAST_N, &p.dry_last_n }, { OPT_MIROSTAT, &p.mirostat },
+    const struct {
+        option_id id;
+        int32_t *to;
+    } integers[] = {
+        { OPT_TOP_K, &p.top_k },
+        { OPT_MIN_KEEP, &p.min_keep },
+        { OPT_REPEAT_LAST_N, &p.penalty_last_n },
+        { OPT_DRY_ALLOWED_LENGTH, &p.dry_allowed_length },
+        { OPT_DRY_LAST_N, &p.dry_last_n },
+        { OPT_MIROSTAT, &p.mirostat },
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) *numbers[i].to = (float)opt_num(o, numbers[i].id);
     for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) *integers[i].to = (int32_t)opt_int(o, integers[i].id);

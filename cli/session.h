@@ -13,7 +13,7 @@ typedef struct session {
     const loam_tokenizer *tokenizer; /* NULL where the file has none */
     loam_context *ctx;
     int32_t n_vocab;
-    uint64_t load_ns;                /* opening the model and building the context */
+    uint64_t load_ns; /* opening the model and building the context */
 } session;
 
 /* These return an exit code; everything but EXIT_DONE comes after a message. */
@@ -25,10 +25,11 @@ void session_close(session *s);
 
 /* Encodes text; *ids is for loam_tokens_free. */
 int session_encode(const session *s, const options *o, const buffer *text, unsigned flags, loam_token **ids, size_t *n);
-/* Continues sequence 0 by ids, in batches of at most n_batch; outputs of the last one. 0, or loam_decode's code with err filled. */
+/* Continues sequence 0 by ids, in batches of at most n_batch; outputs of the last one. 0, or loam_decode's code with err
+ * filled. */
 int session_feed(session *s, const int32_t *ids, size_t n, loam_error *err);
 
-void catch_interrupt(void);      /* from now on Ctrl-C sets a flag; a second one ends the process */
+void catch_interrupt(void); /* from now on Ctrl-C sets a flag; a second one ends the process */
 bool interrupted(void);
 bool interrupted_abort(void *user); /* the same as a loam_abort_fn */
 

@@ -67,7 +67,8 @@ static int tokenize_cases(const session *s, const options *o)
         loam_token *ids = NULL;
         size_t n;
         if (strspn(all.data + at, " \t\r") < len) {
-            if (!json_find_text(all.data + at, len, "text", &text, &why)) code = say_failed(o, "%s: line %d: needs an object with a string \"text\": %s", path, line, why);
+            if (!json_find_text(all.data + at, len, "text", &text, &why))
+                code = say_failed(o, "%s: line %d: needs an object with a string \"text\": %s", path, line, why);
             else code = session_encode(s, o, &text, 0, &ids, &n);
             if (code == EXIT_DONE) print_line(ids, n);
         }
@@ -91,7 +92,8 @@ static int tokenize_text(const session *s, const options *o)
     }
     loam_token *ids = NULL;
     size_t n = 0;
-    unsigned flags = (opt_given(o, OPT_NO_BOS) ? 0 : LOAM_ENCODE_ADD_SPECIAL) | (opt_given(o, OPT_NO_PARSE_SPECIAL) ? 0 : LOAM_ENCODE_PARSE_SPECIAL);
+    unsigned flags = (opt_given(o, OPT_NO_BOS) ? 0 : LOAM_ENCODE_ADD_SPECIAL) |
+                     (opt_given(o, OPT_NO_PARSE_SPECIAL) ? 0 : LOAM_ENCODE_PARSE_SPECIAL);
     if (code == EXIT_DONE) code = session_encode(s, o, &text, flags, &ids, &n);
     if (code == EXIT_DONE && (opt_given(o, OPT_PIECES) || opt_given(o, OPT_JSON))) code = print_pieces(s, o, ids, n);
     else if (code == EXIT_DONE) print_line(ids, n);
@@ -107,7 +109,8 @@ int cmd_tokenize(const options *o)
     };
     bool cases = opt_given(o, OPT_CASES);
     for (size_t i = 0; cases && i < sizeof not_with_cases / sizeof *not_with_cases; i++)
-        if (opt_given(o, not_with_cases[i])) return say_usage(o, "%s has no effect with --cases", option_shown_name(not_with_cases[i]));
+        if (opt_given(o, not_with_cases[i]))
+            return say_usage(o, "%s has no effect with --cases", option_shown_name(not_with_cases[i]));
     if (opt_given(o, OPT_PROMPT) && opt_given(o, OPT_FILE)) return say_usage(o, "give the text by either -p or -f");
     if (opt_given(o, OPT_ESCAPE) && !opt_given(o, OPT_PROMPT)) return say_usage(o, "-e is about -p, which is not given");
     session s = { 0 };

@@ -15,7 +15,7 @@ int say_failed(const options *o, const char *fmt, ...) __attribute__((format(pri
 int say_usage(const options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));  /* returns EXIT_USAGE */
 int say_error(const options *o, const loam_error *err);                                       /* returns EXIT_FAILED */
 void say_note(const options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void show_log(const options *o);  /* the library's warnings go to stderr; with --verbose all of its lines */
+void show_log(const options *o); /* the library's warnings go to stderr; with --verbose all of its lines */
 int flush_output(const options *o, FILE *f, const char *name); /* EXIT_FAILED where writing had failed, e.g. on a full disk */
 
 /* ---- memory ---- */
@@ -41,10 +41,10 @@ bool parse_ids(const options *o, const char *name, const buffer *text, int32_t *
 /* ---- machine ---- */
 
 uint64_t now_ns(void);
-uint64_t process_age_ns(void);                 /* since the process started, its loading included */
+uint64_t process_age_ns(void); /* since the process started, its loading included */
 uint64_t resident_bytes(uint64_t *anonymous);
 uint64_t peak_resident_bytes(void);
-const char *environment(const char *name);     /* env.c; NULL where unset or empty */
+const char *environment(const char *name); /* env.c; NULL where unset or empty */
 
 /* ---- progress: a bar on stderr, when that is a terminal and the work takes longer than a second ---- */
 
@@ -65,12 +65,12 @@ typedef struct json {
     bool comma[32];
 } json;
 void json_begin(json *j, FILE *f);
-void json_open(json *j, const char *key, char bracket);  /* '{' or '[' */
-void json_close(json *j, char bracket);                  /* '}' or ']' */
+void json_open(json *j, const char *key, char bracket);                 /* '{' or '[' */
+void json_close(json *j, char bracket);                                 /* '}' or ']' */
 void json_text(json *j, const char *key, const char *text, size_t len); /* bytes that are not UTF-8 become U+FFFD */
 void json_string(json *j, const char *key, const char *text);
 void json_int(json *j, const char *key, int64_t v);
-void json_num(json *j, const char *key, double v);       /* null where not finite */
+void json_num(json *j, const char *key, double v); /* null where not finite */
 void json_bool(json *j, const char *key, bool v);
 void json_null(json *j, const char *key);
 /* Reads the string value of a key of the object in text. False where the text is no object or has no such string; *why tells. */

@@ -1,5 +1,5 @@
-/* sampler.c - fuzz target: parameters, tokens and logits from bytes. Whatever they are, a sampler is refused or gives a token of the
- * vocabulary whose logit is not -infinity, with probabilities that sum to one.
+/* sampler.c - fuzz target: parameters, tokens and logits from bytes. Whatever they are, a sampler is refused or gives a token
+ * of the vocabulary whose logit is not -infinity, with probabilities that sum to one.
  *
  *     bytes: [ parameters, field by field ][ n_vocab ][ rounds: tokens accepted, then logits ] */
 #include <math.h>
@@ -59,8 +59,9 @@ static void require(int ok, const char *what)
 static void parameters(bytes *b, loam_sampler_params *p)
 {
     float *floats[] = {
-        &p->temp, &p->dynatemp_range, &p->dynatemp_exponent, &p->top_p, &p->min_p, &p->typical_p, &p->top_n_sigma, &p->xtc_probability,
-        &p->xtc_threshold, &p->penalty_repeat, &p->penalty_freq, &p->penalty_present, &p->dry_multiplier, &p->dry_base, &p->mirostat_tau,
+        &p->temp,         &p->dynatemp_range,  &p->dynatemp_exponent, &p->top_p,         &p->min_p,
+        &p->typical_p,    &p->top_n_sigma,     &p->xtc_probability,   &p->xtc_threshold, &p->penalty_repeat,
+        &p->penalty_freq, &p->penalty_present, &p->dry_multiplier,    &p->dry_base,      &p->mirostat_tau,
         &p->mirostat_eta, &p->adaptive_target, &p->adaptive_decay,
     };
     int32_t *integers[] = {
@@ -115,7 +116,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int32_t n = 1 + byte(&b) + (byte(&b) < 40 ? 37 * byte(&b) : 0);
     float *logits = malloc((size_t)n * sizeof *logits);
     uint8_t kind = byte(&b);
-    for (int32_t i = 0; logits && i < n; i++) logits[i] = kind < 80 ? number(&b, (float)(i % 13)) : (float)((i * 2654435761u >> 16 & 0xFF) / 16);
+    for (int32_t i = 0; logits && i < n; i++)
+        logits[i] = kind < 80 ? number(&b, (float)(i % 13)) : (float)((i * 2654435761u >> 16 & 0xFF) / 16);
     while (logits && b.p < b.end) {
         int32_t id = -1;
         for (int i = byte(&b) % 32; i > 0; i--) loam_sampler_accept(s, integer(&b, i % 3), &err);

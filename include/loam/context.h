@@ -162,6 +162,30 @@ LOAM_API loam_status loam_state_save_file(loam_context *ctx, int32_t seq, const 
 LOAM_API loam_status loam_state_load_file(loam_context *ctx, int32_t seq, const char *path, loam_state_tokens *tokens,
                                           loam_error *err);
 
+/* ---- looking into a decode: an observer is shown every operation, in order ---- */
+
+typedef struct loam_node loam_node;
+struct loam_node {
+    const char *op;                /* operation ("MATMUL"); "WEIGHT", "INPUT", "VIEW" for sources */
+    const char *name;              /* of the weight or of the value; static or of the model */
+    int32_t layer;                 /* block, -1 outside */
+    int32_t id;                    /* the same for the same value within a decode */
+    loam_type type;
+    int64_t ne[4];                 /* extents: width, heads or experts, tokens; weights as in the file */
+    int64_t nb[4];                 /* strides in bytes */
+    const void *data;              /* valid during the call only; NULL when asking */
+    uint64_t ns;                   /* time of the operation on all threads; 0 when asking */
+    int32_t n_src;
+    const loam_node *const *src;   /* inputs, without their own inputs; an elementwise result may have taken the place of one */
+};
+
+/* First called with ask = true for each operation: true to be shown its result. Then with ask = false and the data; false
+ * stops the decode, which returns 2. It is called by the thread that called loam_decode while the others wait. */
+typedef bool (*loam_observe_fn)(void *user, const loam_node *node, bool ask);
+
+/* NULL takes it off. An observed decode meets after every operation: slower, with the same bits. */
+LOAM_API void loam_context_set_observer(loam_context *ctx, loam_observe_fn fn, void *user);
+
 /* ---- times, in nanoseconds since the last reset ---- */
 typedef struct loam_perf {
     uint64_t load_ns;              /* of the context: construction */

@@ -18,11 +18,11 @@ extern "C" {
 /* What becomes of one tensor. Strings and sizes are valid during the call only. */
 typedef struct loam_quantize_step {
     const char *name;
-    const int64_t *ne;        /* [4] */
-    int from, to;             /* loam_type; equal: it is copied */
-    bool fell_back;           /* its rows do not fit the blocks of the type that the rules chose: `to` has smaller ones */
+    const int64_t *ne; /* [4] */
+    int from, to;      /* loam_type; equal: it is copied */
+    bool fell_back;    /* its rows do not fit the blocks of the type that the rules chose: `to` has smaller ones */
     uint64_t bytes_before, bytes_after;
-    uint64_t done, total;     /* bytes of source tensors that are finished, and of all */
+    uint64_t done, total; /* bytes of source tensors that are finished, and of all */
 } loam_quantize_step;
 
 /* Called before each tensor, and again while a large one is worked on (then with the same name). False stops the work. */
@@ -37,15 +37,15 @@ typedef struct loam_quantize_override {
 /* Get them from loam_quantize_defaults(), then change what you need. */
 typedef struct loam_quantize_params {
     size_t struct_size;
-    const char *type;         /* a mix or element type by name in any case ("q4_K_M", "Q8_0", "f16"), a general.file_type number, or
+    const char *type;      /* a mix or element type by name in any case ("q4_K_M", "Q8_0", "f16"), a general.file_type number, or
                                  "copy"; default "q8_0" */
-    int32_t n_threads;        /* default 0: all CPUs of the process */
-    bool pure;                /* the type of the name for all matrices, no mix (default false) */
-    bool leave_output;        /* output.weight keeps its type (default false) */
-    bool allow_requantize;    /* a source that is quantized already is decoded and encoded again (default false: refused) */
-    bool dry_run;             /* only call progress, write nothing (default false) */
-    int output_type;          /* loam_type of output.weight; default -1: by the rules */
-    int token_type;           /* loam_type of the token embeddings; default -1: by the rules */
+    int32_t n_threads;     /* default 0: all CPUs of the process */
+    bool pure;             /* the type of the name for all matrices, no mix (default false) */
+    bool leave_output;     /* output.weight keeps its type (default false) */
+    bool allow_requantize; /* a source that is quantized already is decoded and encoded again (default false: refused) */
+    bool dry_run;          /* only call progress, write nothing (default false) */
+    int output_type;       /* loam_type of output.weight; default -1: by the rules */
+    int token_type;        /* loam_type of the token embeddings; default -1: by the rules */
     const loam_quantize_override *overrides; /* [n_overrides]; the first that matches counts */
     size_t n_overrides;
     loam_quantize_progress progress; /* default NULL */
@@ -60,14 +60,14 @@ typedef struct loam_quantize_result {
     uint32_t n_tensors, n_converted, n_fell_back;
 } loam_quantize_result;
 
-/* Reads the GGUF file `in` (of a split file the first part) and writes `out`, one file, with the tensors converted and the metadata kept.
- * Uses all threads and memory for a few rows of a tensor, whatever the model's size. `out` appears when it is whole; on failure nothing
- * has changed. result may be NULL.
- * Errors: ARG (an unknown type, with the nearest name; a type whose blocks cannot hold a tensor's rows; `out` is `in`; a field out of range),
- * UNSUPPORTED (a quantized source without allow_requantize), NUMERIC (a weight is NaN or infinite, or does not fit the type: tensor, row and
- * column are named), FORMAT, IO, NOMEM, ABORTED (by progress). */
-LOAM_API loam_status loam_quantize_file(const char *in, const char *out, const loam_quantize_params *params, loam_quantize_result *result,
-                                        loam_error *err);
+/* Reads the GGUF file `in` (of a split file the first part) and writes `out`, one file, with the tensors converted and the
+ * metadata kept. Uses all threads and memory for a few rows of a tensor, whatever the model's size. `out` appears when it is
+ * whole; on failure nothing has changed. result may be NULL. Errors: ARG (an unknown type, with the nearest name; a type whose
+ * blocks cannot hold a tensor's rows; `out` is `in`; a field out of range), UNSUPPORTED (a quantized source without
+ * allow_requantize), NUMERIC (a weight is NaN or infinite, or does not fit the type: tensor, row and column are named),
+ * FORMAT, IO, NOMEM, ABORTED (by progress). */
+LOAM_API loam_status loam_quantize_file(const char *in, const char *out, const loam_quantize_params *params,
+                                        loam_quantize_result *result, loam_error *err);
 
 #ifdef __cplusplus
 }

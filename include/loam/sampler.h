@@ -43,45 +43,45 @@ typedef struct loam_logit_bias {
 /* Parameters; always start from loam_sampler_defaults(). "Off" values make a stage do nothing. The arrays and the string
  * are copied by loam_sampler_new. All floats must be finite. */
 typedef struct loam_sampler_params {
-    size_t struct_size;      /* sizeof(loam_sampler_params), filled by loam_sampler_defaults */
-    const char *order;       /* stages in order of application: letters ("edskypmxt"), or names separated by ';' or ','.
+    size_t struct_size; /* sizeof(loam_sampler_params), filled by loam_sampler_defaults */
+    const char *order;  /* stages in order of application: letters ("edskypmxt"), or names separated by ';' or ','.
                                 e penalties, d dry, s top_n_sigma, k top_k, y typ_p, p top_p, m min_p, x xtc,
                                 t temperature, a adaptive_p (last only). A stage left out is not applied, none twice. */
-    uint32_t seed;           /* LOAM_SEED_RANDOM (default): from the system; every other value, 0 too, is a seed */
-    int32_t min_keep;        /* 0; truncating stages keep at least so many tokens */
-    int32_t n_probs;         /* 0; top candidates kept for loam_sampler_probs, at most LOAM_SAMPLER_PROBS_MAX */
+    uint32_t seed;      /* LOAM_SEED_RANDOM (default): from the system; every other value, 0 too, is a seed */
+    int32_t min_keep;   /* 0; truncating stages keep at least so many tokens */
+    int32_t n_probs;    /* 0; top candidates kept for loam_sampler_probs, at most LOAM_SAMPLER_PROBS_MAX */
 
     float temp;              /* 0.8; at most 0: the likeliest token (greedy) */
     float dynatemp_range;    /* 0 (off); temperature moves in temp +- range with the entropy of the candidates; >= 0 */
     float dynatemp_exponent; /* 1; > 0 */
 
-    int32_t top_k;           /* 40; at most 0: off */
-    float top_p;             /* 0.95; 1 and more: off; >= 0 */
-    float min_p;             /* 0.05; 0: off; up to 1 */
-    float typical_p;         /* 1 (off); >= 0 */
-    float top_n_sigma;       /* -1 (off), also 0; keep logits within so many standard deviations of the largest */
-    float xtc_probability;   /* 0 (off); 0..1 */
-    float xtc_threshold;     /* 0.1; above 0.5: off; 0..1 */
+    int32_t top_k;         /* 40; at most 0: off */
+    float top_p;           /* 0.95; 1 and more: off; >= 0 */
+    float min_p;           /* 0.05; 0: off; up to 1 */
+    float typical_p;       /* 1 (off); >= 0 */
+    float top_n_sigma;     /* -1 (off), also 0; keep logits within so many standard deviations of the largest */
+    float xtc_probability; /* 0 (off); 0..1 */
+    float xtc_threshold;   /* 0.1; above 0.5: off; 0..1 */
 
-    int32_t penalty_last_n;  /* 64; tokens looked back on, 0: off, -1: all since the start or reset */
-    float penalty_repeat;    /* 1 (off); > 0: divides positive logits, multiplies negative ones, once a token */
-    float penalty_freq;      /* 0 (off); subtracted once for each occurrence */
-    float penalty_present;   /* 0 (off); subtracted once a token that occurred */
+    int32_t penalty_last_n; /* 64; tokens looked back on, 0: off, -1: all since the start or reset */
+    float penalty_repeat;   /* 1 (off); > 0: divides positive logits, multiplies negative ones, once a token */
+    float penalty_freq;     /* 0 (off); subtracted once for each occurrence */
+    float penalty_present;  /* 0 (off); subtracted once a token that occurred */
 
-    float dry_multiplier;    /* 0 (off); >= 0 */
-    float dry_base;          /* 1.75; >= 1: the penalty is multiplier * base^(length of the repeat - allowed_length) */
-    int32_t dry_allowed_length; /* 2; repeats shorter than this are free; >= 0 */
-    int32_t dry_last_n;      /* 64; as penalty_last_n */
+    float dry_multiplier;        /* 0 (off); >= 0 */
+    float dry_base;              /* 1.75; >= 1: the penalty is multiplier * base^(length of the repeat - allowed_length) */
+    int32_t dry_allowed_length;  /* 2; repeats shorter than this are free; >= 0 */
+    int32_t dry_last_n;          /* 64; as penalty_last_n */
     const int32_t *dry_breakers; /* [n_dry_breakers] ids across which no repeat is counted; may be NULL */
     size_t n_dry_breakers;
 
-    int32_t mirostat;        /* 0 (off), 1 or 2: then the chain is bias, penalties, dry, temperature, mirostat */
-    float mirostat_tau;      /* 5; target surprise in bits; >= 0 */
-    float mirostat_eta;      /* 0.1; learning rate; >= 0 */
-    int32_t mirostat_m;      /* 100; tokens used by version 1 to estimate the slope; >= 2 */
+    int32_t mirostat;   /* 0 (off), 1 or 2: then the chain is bias, penalties, dry, temperature, mirostat */
+    float mirostat_tau; /* 5; target surprise in bits; >= 0 */
+    float mirostat_eta; /* 0.1; learning rate; >= 0 */
+    int32_t mirostat_m; /* 100; tokens used by version 1 to estimate the slope; >= 2 */
 
-    float adaptive_target;   /* -1 (off); 0..1: probability that chosen tokens should have on average */
-    float adaptive_decay;    /* 0.9; 0..0.99: how long past choices count */
+    float adaptive_target; /* -1 (off); 0..1: probability that chosen tokens should have on average */
+    float adaptive_decay;  /* 0.9; 0..0.99: how long past choices count */
 
     const loam_logit_bias *logit_bias; /* [n_logit_bias]; applied first, several entries of one id add up */
     size_t n_logit_bias;
@@ -124,8 +124,9 @@ typedef struct loam_token_prob {
     float p;     /* probability of being drawn, 0..1 */
 } loam_token_prob;
 
-/* The likeliest candidates of the last successful loam_sampler_sample after the whole chain, likeliest first; at most n_probs of
- * the parameters. Returns their number, 0 before the first sample. *probs belongs to the sampler and is valid until its next call. */
+/* The likeliest candidates of the last successful loam_sampler_sample after the whole chain, likeliest first; at most n_probs
+ * of the parameters. Returns their number, 0 before the first sample. *probs belongs to the sampler and is valid until its
+ * next call. */
 LOAM_API size_t loam_sampler_probs(const loam_sampler *sampler, const loam_token_prob **probs);
 
 /* Writes the stages that will run, in order, as "bias -> top_k -> temperature -> draw" into text [capacity], always terminated;

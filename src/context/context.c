@@ -78,7 +78,7 @@ static memory_params memory_of(const loam_context_params *p, int64_t n_ctx_seq, 
     for (int i = 0; i < model_n_layer(model); i++) {
         layer_cache c = model_layer_cache(model, i);
         bool limited = !p->window_full && c.window == WINDOW_STANDARD;
-        layers[i] = (memory_layer){ c.present, c.n_kv_head, c.k_dim, c.v_dim, limited ? c.window_size : 0 };
+        layers[i] = (memory_layer){ c.present, c.n_kv_head, c.k_dim, c.v_dim, limited ? c.window_size : 0, c.r_row, c.s_row };
     }
     return (memory_params){ layers, model_n_layer(model), p->n_ctx, n_ctx_seq, (int)p->n_seq_max, (int)p->n_batch, p->type_k, p->type_v };
 }
@@ -93,7 +93,7 @@ static build_params build_of(const loam_context *ctx, int n_tokens, int n_output
         .causal = model_causal(ctx->model), .n_ctx_seq = ctx->n_ctx_seq, .rope_scaling = p->rope_scaling,
         .rope_freq_base = p->rope_freq_base, .rope_freq_scale = p->rope_freq_scale, .yarn_ext_factor = p->yarn_ext_factor,
         .yarn_attn_factor = p->yarn_attn_factor, .yarn_beta_fast = p->yarn_beta_fast, .yarn_beta_slow = p->yarn_beta_slow,
-        .yarn_orig_ctx = p->yarn_orig_ctx,
+        .yarn_orig_ctx = p->yarn_orig_ctx, .adapters = ctx->adapter_pairs, .n_adapters = ctx->n_adapters, .control = ctx->control,
     };
 }
 
@@ -246,6 +246,10 @@ void loam_context_free(loam_context *ctx)
     mem_free(ctx->batch.first_seq);
     mem_free(ctx->batch.seqs);
     mem_free(ctx->batch.output);
+    mem_free(ctx->strengths);
+    mem_free(ctx->token_strengths);
+    mem_free(ctx->control);
+    mem_free(ctx->control_data);
     mem_free(ctx);
 }
 

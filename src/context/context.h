@@ -2,6 +2,7 @@
 #ifndef LOAM_CONTEXT_CONTEXT_H
 #define LOAM_CONTEXT_CONTEXT_H
 
+#include "base/limits.h"
 #include "base/pool.h"
 #include "graph/plan.h"
 #include "loam/context.h"
@@ -52,6 +53,16 @@ struct loam_context {
     int32_t *out_rows;             /* [n_ubatch] */
     full_batch batch;
     loam_perf perf;
+    loam_observe_fn observe;
+    void *observe_user;
+    loam_adapter *adapters[LOAM_MAX_ADAPTERS];
+    graph_adapter adapter_pairs[LOAM_MAX_ADAPTERS];
+    int n_adapters;
+    float *strengths;              /* [n_seq_max][LOAM_MAX_ADAPTERS] */
+    float *token_strengths;        /* [n_batch][n_adapters] of the batch */
+    bool invoked[LOAM_MAX_ADAPTERS][LIMIT_SEQUENCES]; /* activated adapters that have met their invocation ids */
+    weight *control;               /* [n_layer] or NULL */
+    float *control_data;
 };
 
 /* Fills in the defaults and checks every field of every token; changes nothing else. LOAM_E_ARG with the token and field. */
@@ -62,5 +73,11 @@ loam_status context_plan(loam_context *ctx, int n_tokens, int n_outputs, bool em
 
 /* Turns the keys of moved tokens to their new positions. */
 loam_status context_apply_shifts(loam_context *ctx, loam_error *err);
+
+/* Shows a step to the observer; plan_run.observe of a context that has one. */
+bool context_observe(void *ctx, const value *v, worker *w, bool ask, uint64_t ns);
+
+/* Strength of every adapter for every token of the filled batch. */
+void context_fill_strengths(loam_context *ctx);
 
 #endif

@@ -54,18 +54,20 @@ static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loa
         .arena = ctx->arena, .scratch = ctx->scratch, .scratch_stride = ctx->scratch_stride,
         .shared = ctx->shared, .shared_bytes = ctx->shared_bytes,
         .abort = ctx->p.abort, .abort_user = ctx->p.abort_user,
+        .observe = ctx->observe ? context_observe : NULL, .observe_user = ctx,
     };
     run.inputs[INPUT_TOKENS] = b->token ? b->token + first : NULL;
     run.inputs[INPUT_EMBD] = b->embd ? b->embd + (size_t)first * (size_t)loam_model_n_embd(ctx->model) : NULL;
     run.inputs[INPUT_POS] = b->pos + first;
     run.inputs[INPUT_OUT_ROWS] = ctx->out_rows;
+    run.inputs[INPUT_ADAPTERS] = ctx->n_adapters ? ctx->token_strengths + (size_t)first * (size_t)ctx->n_adapters : NULL;
     run.outputs[OUTPUT_LOGITS] = ctx->logits ? ctx->logits + (size_t)*row * (size_t)loam_model_n_vocab(ctx->model) : NULL;
     run.outputs[OUTPUT_EMBD] = ctx->embeddings ? ctx->embeddings + (size_t)*row * (size_t)loam_model_n_embd(ctx->model) : NULL;
     if (run.n_threads > pool_threads(ctx->threads)) run.n_threads = pool_threads(ctx->threads);
     status = memory_view(ctx->mem, first, n, b->pos + first, &run.kv);
     if (status == LOAM_OK) status = plan_execute(&run);
     *row += n_out;
-    return status == LOAM_E_ABORTED ? fail(err, LOAM_E_ABORTED, "the abort callback stopped the batch") : status;
+    return status == LOAM_E_ABORTED ? fail(err, LOAM_E_ABORTED, "the %s stopped the batch", ctx->observe ? "observer or the abort callback" : "abort callback") : status;
 }
 
 static loam_status compute(loam_context *ctx, loam_error *err)
@@ -118,6 +120,7 @@ int loam_decode(loam_context *ctx, const loam_batch *batch, loam_error *err)
     if (status != LOAM_OK) return code_of(status);
     status = add_tokens(ctx, err);
     if (status == LOAM_OK) {
+        context_fill_strengths(ctx);
         ctx->n_outputs = ctx->last_n_tokens = 0; /* the old rows are overwritten from here on */
         status = compute(ctx, err);
     }

@@ -129,6 +129,9 @@ static gate_fn gate_of(const kernels *k, gate_kind kind)
     case GATE_RELU: return k->relu;
     case GATE_RELU2: return k->relu2;
     case GATE_SIGMOID: return k->sigmoid;
+    case GATE_SOFTPLUS: return k->softplus;
+    case GATE_EXP: return k->exp_;
+    case GATE_TANH: return k->tanh_;
     default: return NULL;
     }
 }

@@ -43,6 +43,8 @@ loam_status memory_estimate(const memory_params *p, uint64_t *bytes, loam_error 
 {
     *bytes = 0;
     for (int i = 0; i < p->n_layer; i++) {
+        if (!add_ok(*bytes, mem_states_bytes(p, &p->layers[i]), bytes) || *bytes > SIZE_MAX / 2)
+            return fail(err, LOAM_E_NOMEM, "recurrent states of %d sequences do not fit the address space", p->n_seq_max);
         if (!p->layers[i].present) continue;
         page_shape s;
         loam_status status = shape_of(&s, p, &p->layers[i], err);
@@ -97,7 +99,7 @@ static loam_status make_groups(memory *m, const memory_params *p, loam_error *er
         loam_status status = group_init(&m->groups[m->n_groups++], p, l->window, err);
         if (status != LOAM_OK) return status;
     }
-    if (m->n_groups == 0) return group_init(&m->groups[m->n_groups++], p, 0, err);
+    if (m->n_groups == 0 && m->states.n_cells == 0) return group_init(&m->groups[m->n_groups++], p, 0, err);
     return LOAM_OK;
 }
 
@@ -105,6 +107,7 @@ static loam_status place_layers(memory *m, const memory_params *p, loam_error *e
 {
     uint8_t *at = m->data;
     for (int i = 0; i < p->n_layer; i++) {
+        at = mem_states_place(m, p, i, at);
         if (!p->layers[i].present) continue;
         kv_layer *l = &m->layers[i];
         loam_status status = shape_of(&l->shape, p, &p->layers[i], err);
@@ -126,6 +129,7 @@ loam_status memory_new(memory **out, const memory_params *p, loam_error *err)
     m->n_batch = p->n_batch;
     m->n_ctx_seq = p->n_ctx_seq;
     loam_status status = memory_estimate(p, &m->bytes, err);
+    if (status == LOAM_OK) status = mem_states_init(m, p, err);
     if (status == LOAM_OK) status = make_groups(m, p, err);
     if (status == LOAM_OK && m->bytes > 0) {
         m->data = os_reserve((size_t)m->bytes);
@@ -160,6 +164,7 @@ void memory_free(memory *m)
         mem_free(g->runs);
     }
     if (m->data) os_release(m->data, (size_t)m->bytes);
+    mem_states_free(m);
     mem_free(m->groups);
     mem_free(m->view_groups);
     mem_free(m->layers);
@@ -267,6 +272,7 @@ loam_status memory_begin(memory *m)
         m->groups[i].first_slot[0] = 0;
         memset(m->groups[i].undo, 0, (size_t)m->n_seq_max * sizeof(mem_undo));
     }
+    mem_states_begin(m);
     m->n_added = 0;
     m->open = true;
     return LOAM_OK;
@@ -359,6 +365,7 @@ loam_status memory_add(memory *m, const memory_token *t)
         loam_status status = add_to_group(m, &m->groups[i], t);
         if (status != LOAM_OK) return status;
     }
+    mem_states_add(m, t);
     m->lead[m->n_added] = t->seqs[0];
     m->pos[m->n_added] = t->pos;
     m->n_added++;
@@ -368,6 +375,7 @@ loam_status memory_add(memory *m, const memory_token *t)
 void memory_rollback(memory *m)
 {
     if (!m->open) return;
+    mem_states_rollback(m);
     for (int i = 0; i < m->n_groups; i++) {
         mem_group *g = &m->groups[i];
         for (int s = 0; s < m->n_seq_max; s++) {
@@ -410,6 +418,7 @@ static void evict(mem_group *g, mem_table *t)
 
 void memory_commit(memory *m)
 {
+    mem_states_commit(m);
     for (int i = 0; i < m->n_groups; i++) {
         mem_group *g = &m->groups[i];
         for (int s = 0; s < m->n_seq_max; s++) {
@@ -452,6 +461,7 @@ loam_status memory_view(memory *m, int first, int n, const int32_t *pos, const k
         make_runs(m, g, first, n, &m->view_groups[i]);
     }
     m->view = (kv_view){ .layers = m->layers, .groups = m->view_groups, .pos = pos };
+    mem_states_view(m, first, n);
     *view = &m->view;
     return LOAM_OK;
 }

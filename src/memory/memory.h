@@ -8,6 +8,10 @@
  * rolled-back batch leaves every table as it was. Groups differ only in their policy: pages of a limited window are given
  * back at commit once no later token can see them.
  *
+ * Recurrent layers keep one state per sequence in place of pages (states.c): a sequence points to a cell that holds the
+ * state after its last token and that token's position. A batch reads a cell and leaves its result in a fresh one, so
+ * rolling back is forgetting the fresh one. Copies share a cell. A state cannot be cut back: such a removal is refused.
+ *
  * Positions inside a sequence need not be in order or without gaps: kernels look at the position of every slot. */
 #ifndef LOAM_MEMORY_MEMORY_H
 #define LOAM_MEMORY_MEMORY_H
@@ -21,6 +25,7 @@ typedef struct memory_layer {
     bool present;
     int n_kv_head, k_dim, v_dim;
     int window;              /* standard window in tokens when the cache of this layer is limited to it; 0: keeps all */
+    int64_t r_row, s_row;    /* floats of a recurrent state; both 0: none */
 } memory_layer;
 
 typedef struct memory_params {
@@ -60,7 +65,9 @@ loam_status memory_view(memory *m, int first, int n, const int32_t *pos, const k
 
 /* ---- sequences; ranges [p0, p1) with 0 <= p0, p1 = INT32_MAX as open end ---- */
 
-/* False, and nothing changed, when a page that others share would have to be copied and none is free. */
+bool memory_has_states(const memory *m);
+/* False, and nothing changed, when a page that others share would have to be copied and none is free, or when the range ends a
+ * recurrent state without containing its beginning. */
 bool memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1);
 loam_status memory_seq_cp(memory *m, int src, int dst, int32_t p0, int32_t p1);
 void memory_seq_keep(memory *m, int seq);

@@ -61,8 +61,10 @@ static void rm_from_group(memory *m, mem_group *g, int seq, int32_t p0, int32_t 
 
 bool memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1)
 {
+    if (!mem_states_may_rm(m, seq, p0, p1)) return false;
     for (int i = 0; i < m->n_groups; i++)
         if (separate_pages(&m->groups[i], seq, p0, p1) > m->groups[i].n_free) return false;
+    mem_states_rm(m, seq, p0, p1);
     for (int i = 0; i < m->n_groups; i++) rm_from_group(m, &m->groups[i], seq, p0, p1);
     return true;
 }
@@ -100,7 +102,7 @@ static loam_status cp_in_group(memory *m, mem_group *g, int src, int dst, int32_
 loam_status memory_seq_cp(memory *m, int src, int dst, int32_t p0, int32_t p1)
 {
     if (src == dst) return LOAM_OK;
-    int *before = mem_alloc_array((size_t)m->n_groups, sizeof *before);
+    int *before = mem_alloc_array((size_t)m->n_groups + 1, sizeof *before);
     if (!before) return LOAM_E_NOMEM;
     loam_status status = LOAM_OK;
     for (int i = 0; i < m->n_groups; i++) before[i] = m->groups[i].tables[dst].n;
@@ -110,6 +112,7 @@ loam_status memory_seq_cp(memory *m, int src, int dst, int32_t p0, int32_t p1)
         while (t->n > before[i]) mem_drop_page(&m->groups[i], t->pages[--t->n]);
     }
     mem_free(before);
+    if (status == LOAM_OK) mem_states_cp(m, src, dst);
     return status;
 }
 
@@ -123,6 +126,7 @@ void memory_clear(memory *m) { memory_seq_keep(m, -1); }
 
 static int32_t extreme(const memory *m, int seq, bool largest)
 {
+    if (m->n_groups == 0) return -1;
     /* Of the group with the shortest memory: the last one where there are several. */
     const mem_group *g = &m->groups[0];
     for (int i = 1; i < m->n_groups; i++)
@@ -136,8 +140,19 @@ static int32_t extreme(const memory *m, int seq, bool largest)
     return best;
 }
 
-int32_t memory_pos_min(const memory *m, int seq) { return extreme(m, seq, false); }
-int32_t memory_pos_max(const memory *m, int seq) { return extreme(m, seq, true); }
+/* With states beside pages: only positions that both have. */
+int32_t memory_pos_min(const memory *m, int seq)
+{
+    int32_t pages = extreme(m, seq, false), state = mem_states_pos(m, seq);
+    return memory_has_states(m) && state > pages ? state : pages;
+}
+
+int32_t memory_pos_max(const memory *m, int seq)
+{
+    int32_t pages = extreme(m, seq, true), state = mem_states_pos(m, seq);
+    if (!memory_has_states(m)) return pages;
+    return m->n_groups > 0 && pages < state ? pages : state;
+}
 
 bool memory_same_ends(const memory *m, int a, int b)
 {
@@ -161,6 +176,7 @@ static void move_slot(mem_group *g, int64_t at, int32_t add, int32_t div)
 
 void memory_seq_move(memory *m, int seq, int32_t p0, int32_t p1, int32_t add, int32_t div)
 {
+    mem_states_move(m, seq, p0, p1, add, div);
     for (int i = 0; i < m->n_groups; i++) {
         mem_group *g = &m->groups[i];
         for (int n = 0; n < g->tables[seq].n; n++)

@@ -18,6 +18,8 @@
  *   F feed-forward       E experts              U experts used per token
  *   X expert width       S shared expert width  N shared experts      J, B chunk width, experts per chunk (grovemoe)
  *   A, C rank of compressed q, kv               M, Z width of q/k and v heads of latent attention
+ *   I inner width   O states of a row   T heads or rank of the time step   Y groups or key heads   Q taps of the convolution
+ * of recurrent mixers; RWKV has its heads in H and K and the ranks of its small products in A, C, M, Z.
  * H, G and F may differ from block to block. */
 #ifndef LOAM_MODEL_ARCH_H
 #define LOAM_MODEL_ARCH_H
@@ -43,6 +45,7 @@ typedef enum need {
 
 typedef enum bias_need { NO_BIAS, BIAS, MAY_BIAS, UNUSED_BIAS } bias_need;
 
+/* Blocks with attention and blocks with a recurrent mixer have tensors of their own; tensors.def says which. */
 typedef enum when {
     USUALLY,       /* where tensors.def says */
     IN_EVERY,      /* in every block, also one of the other feed-forward kind */
@@ -86,6 +89,7 @@ typedef struct cap {
 
 typedef enum norm_form {
     RMS,                  /* epsilon: attention.layer_norm_rms_epsilon */
+    RMS_ANY_EPSILON,      /* RMS; where its epsilon is missing that of LayerNorm */
     LAYER_NORM,           /* epsilon: attention.layer_norm_epsilon */
     LAYER_NORM_BARE,      /* without weight and bias */
     NORM_BY_EPSILON       /* RMS where its epsilon is given and not 0, else LayerNorm */
@@ -182,6 +186,7 @@ typedef struct attention_recipe {
     int alibi_only_layers;
     temperature temperature;
     bool value_scale;        /* attention.value_scale multiplies the branch */
+    bool gated_query;        /* q holds per head K values and K of a gate on the head's output */
     bool fused_at_d;         /* k and v start at D and 2D of the fused row */
     slot after;              /* norm of the branch before it is added */
 } attention_recipe;
@@ -194,7 +199,36 @@ typedef enum block_form {
     DENSE_PLUS_EXPERTS       /* f = x + A(N1 x); f + dense(N2 f) + experts(N3 x), N3 = ffn_norm_exps */
 } block_form;
 
-typedef enum ffn_kind { SWIGLU, SWIGLU_FUSED /* ffn_up holds gate, then up */, GEGLU, GELU, RELU_SQUARED, XIELU } ffn_kind;
+/* What stands in the place of attention, or beside it. */
+typedef enum recurrent_kind {
+    RECURRENT_NONE,
+    MAMBA,                   /* selective scan, a decay per channel and state (Gu and Dao 2023) */
+    MAMBA2,                  /* a decay per head (Dao and Gu 2024) */
+    MAMBA_PLAMO,             /* a decay per head, the step from the convolved input */
+    SHORT_CONV,              /* gated short convolution without further state */
+    DELTA,                   /* gated delta rule, decay per head (Yang et al. 2024) */
+    DELTA_SPREAD,            /* the same, neighbouring value heads share a key head */
+    RWKV6,
+    RWKV7
+} recurrent_kind;
+
+typedef enum recurrent_blocks {
+    RECURRENT_EVERYWHERE,
+    RECURRENT_BESIDE,        /* every block, together with attention: their sum */
+    RECURRENT_WITHOUT_KV,    /* blocks whose head_count_kv is 0 */
+    RECURRENT_OR_FFN,        /* one branch a block: a feed-forward where its width is not 0, else attention where
+                                head_count_kv is not 0, else recurrent */
+    RECURRENT_BY_INTERVAL    /* attention.recurrent_layers, else all but every full_attention_interval-th (default 4) */
+} recurrent_blocks;
+
+typedef struct recurrent_recipe {
+    recurrent_kind kind;
+    recurrent_blocks blocks;
+    bool twice_wide;         /* I must be 2D */
+} recurrent_recipe;
+
+typedef enum ffn_kind { SWIGLU, SWIGLU_FUSED /* ffn_up holds gate, then up */, GEGLU, GELU, RELU_SQUARED, XIELU, CHANNEL_MIX /* RWKV */,
+                        NO_FFN } ffn_kind;
 
 typedef struct ffn_recipe {
     ffn_kind kind;
@@ -244,12 +278,13 @@ typedef struct shared_expert_recipe {
     bool halve;              /* (routed + shared) / 2 */
     bool identity;           /* silu(h) where it is missing */
     bool optional;           /* its tensors may be missing */
+    bool plain;              /* no gate matrix: down(act(up)) with the experts' activation */
 } shared_expert_recipe;
 
 typedef enum latent { LATENT_NONE, LATENT_PLAIN, LATENT_BY_KEY /* absorbed where key_length_mla is set */ } latent;
 
 /* Weight scales (NAME.scale) that take part; attn_output's always does. */
-enum scale_use { SCALE_NOT_QKV = 1, SCALE_FFN = 2, SCALE_EXPERTS = 4, SCALE_SHARED = 8 };
+enum scale_use { SCALE_NOT_QKV = 1, SCALE_FFN = 2, SCALE_EXPERTS = 4, SCALE_SHARED = 8, SCALE_RECURRENT = 16 };
 
 struct hparams;
 
@@ -270,6 +305,7 @@ typedef struct arch_spec {
     rope_recipe rope;
     window_recipe window;
     attention_recipe attn;
+    recurrent_recipe recurrent;
     latent latent;
     block_form form;
     ffn_recipe ffn;

@@ -5,8 +5,8 @@
 
 #include "model/arch/archs.h"
 
-static const arch_spec *const families[] = { archs_llama, archs_qwen, archs_gemma, archs_gpt, archs_dense, archs_moe,
-                                             archs_deepseek };
+static const arch_spec *const families[] = { archs_llama, archs_qwen, archs_gemma, archs_gpt, archs_dense, archs_moe, archs_deepseek,
+                                           archs_recurrent, archs_hybrid };
 
 #define FAMILIES (sizeof families / sizeof *families)
 
@@ -14,9 +14,7 @@ static const arch_spec *const families[] = { archs_llama, archs_qwen, archs_gemm
 static const struct {
     const char *kind, *names;
 } refused[] = {
-    { "recurrent", "mamba mamba2 rwkv6 rwkv6qwen2 rwkv7 arwkv7" },
-    { "hybrid of attention and recurrence",
-      "jamba falcon-h1 plamo2 granitehybrid lfm2 lfm2moe nemotron_h nemotron_h_moe qwen3next qwen35 qwen35moe kimi-linear" },
+    { "hybrid of latent attention and recurrence", "kimi-linear" },
     { "without causal mask", "dream llada llada-moe rnd1" },
     { "encoder", "bert nomic-bert nomic-bert-moe jina-bert-v2 jina-bert-v3 modern-bert eurobert neo-bert gemma-embedding "
                  "llama-embed t5encoder" },

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "model/model_impl.h"
 
-typedef enum where { GLOBAL, BLOCK, DENSE, EXPERT } where;
+typedef enum where { GLOBAL, BLOCK, DENSE, EXPERT, ATTN, RECUR, CHANNEL } where;
 static const struct {
     const char *name;
     suffix suffix;
@@ -109,7 +109,7 @@ static void shared_rules(binder *b, shape_text text[3])
     int64_t width = 0;
     if (!s->width || !expr_value(s->width, &b->sym, &width) || width == 0) return;
     need n = s->optional ? MAY : NEED;
-    rule(b, T_FFN_GATE_SHEXP, s->fused ? DROP : n, shaped(text[0], "D,%s", s->width));
+    rule(b, T_FFN_GATE_SHEXP, s->fused || s->plain ? DROP : n, shaped(text[0], "D,%s", s->width));
     rule(b, T_FFN_UP_SHEXP, n, s->fused ? shaped(text[1], "D,2(%s)", s->width) : text[0]);
     rule(b, T_FFN_DOWN_SHEXP, n, shaped(text[2], "%s,D", s->width));
 }
@@ -134,8 +134,14 @@ static void by_block(binder *b)
         bool here = (slots[s].where == GLOBAL) == !l && holds(b, r->when);
         if (l && slots[s].where == DENSE) here = here && (l->ffn == FFN_DENSE || r->when == IN_EVERY);
         if (l && slots[s].where == EXPERT) here = here && (l->expert_tensors || r->when == IN_EVERY);
+        if (l && slots[s].where == ATTN) here = here && (l->mixer == MIXER_ATTENTION || l->mixer == MIXER_BOTH);
+        if (l && slots[s].where == RECUR) here = here && (l->mixer == MIXER_RECURRENT || l->mixer == MIXER_BOTH);
+        if (l && slots[s].where == CHANNEL) here = here && l->ffn == FFN_CHANNEL_MIX;
         if (!here) r->need = DROP;
     }
+    if (l && l->ffn == FFN_NONE) b->rules[T_FFN_NORM].need = DROP;
+    if (b->il == 0 && a->recurrent.kind == RWKV7) /* the first block's values are what later ones mix in */
+        b->rules[T_TIME_MIX_V0].need = b->rules[T_TIME_MIX_V1].need = b->rules[T_TIME_MIX_V2].need = UNUSED;
     if (!l || !a->block_kinds) return;
     if (l->n_head && !l->n_head_kv) b->rules[T_ATTN_OUTPUT].shape = "D,D"; /* attention is this one matrix */
     if (!l->n_head) b->rules[T_ATTN_NORM].need = b->rules[T_ATTN_OUTPUT].need = DROP;
@@ -202,9 +208,20 @@ static loam_status want_float(const binder *b, const weight *w)
                 loam_type_name((int)w->type));
 }
 
+/* Weights of operations that have no product: convolutions, decays, mixing factors. */
+static bool is_factor(slot s)
+{
+    switch (s) {
+    case T_SSM_CONV1D: case T_SSM_A: case T_SSM_D: case T_SHORTCONV_CONV: case T_TIME_MIX_LERP_FUSED: case T_TIME_MIX_LERP_X:
+    case T_TIME_MIX_LERP_W: case T_TIME_MIX_LERP_K: case T_TIME_MIX_LERP_V: case T_TIME_MIX_LERP_R: case T_TIME_MIX_LERP_G:
+    case T_TIME_MIX_FIRST: case T_CHANNEL_MIX_LERP_K: case T_CHANNEL_MIX_LERP_R: return true;
+    default: return false;
+    }
+}
+
 static bool is_vector(slot s, const extents *e)
 {
-    return e->n == 1 || s == T_ATTN_Q_NORM || s == T_ATTN_K_NORM;
+    return e->n == 1 || s == T_SSM_NORM || s == T_ATTN_Q_NORM || s == T_ATTN_K_NORM;
 }
 
 /* A norm with a row of its own for each head is one long row here. */
@@ -218,6 +235,10 @@ static void flatten(const weight *w)
 
 static bool is_dense_matrix(slot s) { return s == T_FFN_GATE || s == T_FFN_UP || s == T_FFN_DOWN; }
 static bool is_shared_matrix(slot s) { return s == T_FFN_GATE_SHEXP || s == T_FFN_UP_SHEXP || s == T_FFN_DOWN_SHEXP; }
+static bool is_recurrent_matrix(slot s)
+{
+    return s == T_SSM_IN || s == T_SSM_OUT || s == T_SSM_QKV || s == T_SSM_GATE || s == T_SSM_ALPHA || s == T_SSM_BETA;
+}
 static bool is_expert_matrix(slot s) { return s == T_FFN_GATE_EXPS || s == T_FFN_UP_EXPS || s == T_FFN_DOWN_EXPS; }
 static bool is_projection(slot s) { return s == T_ATTN_Q || s == T_ATTN_K || s == T_ATTN_V || s == T_ATTN_QKV; }
 
@@ -228,6 +249,7 @@ static bool scale_counts(const arch_spec *a, slot s, loam_type type)
     if (is_dense_matrix(s)) return a->scales & SCALE_FFN;
     if (is_shared_matrix(s)) return a->scales & SCALE_SHARED;
     if (is_expert_matrix(s)) return a->scales & SCALE_EXPERTS;
+    if (is_recurrent_matrix(s)) return a->scales & SCALE_RECURRENT;
     return s == T_ATTN_OUTPUT || (s == T_OUTPUT && type == LOAM_NVFP4);
 }
 
@@ -287,6 +309,7 @@ static loam_status bind_slot(binder *b, const tensor_rule *r, bound *out)
     loam_status st = r->need == UNUSED ? LOAM_OK : shape_of(b, r, &e);
     if (st == LOAM_OK) st = take(b, name, r->need, &e, &out->w);
     if (st == LOAM_OK && out->w && is_vector(r->slot, &e) && r->slot != T_FFN_GATE_INP_SHEXP) st = want_float(b, out->w);
+    if (st == LOAM_OK && out->w && is_factor(r->slot)) st = want_float(b, out->w);
     if (st == LOAM_OK && out->w && is_vector(r->slot, &e) && e.n == 2) flatten(out->w);
     if (st == LOAM_OK) st = take_bias(b, r, &e, out);
     return st == LOAM_OK && e.n > 1 ? take_scales(b, r->slot, out) : st;
@@ -326,6 +349,17 @@ static loam_status fused_biases(binder *b, bound *t)
 
 /* ---- the whole ---- */
 
+/* Each row of mixing factors is a weight of its own. */
+static void split_lerp(block_weights *w)
+{
+    const weight *all = w->t[T_TIME_MIX_LERP_FUSED].w;
+    for (int i = 0; all && i < all->ne[3] && i < 6; i++) {
+        w->lerp[i] = *all;
+        w->lerp[i].ne[3] = 1;
+        w->lerp[i].data = (const float *)all->data + i * all->ne[0];
+    }
+}
+
 static loam_status bind_set(binder *b, int il, block_weights *out)
 {
     const arch_spec *a = &b->m->spec;
@@ -347,6 +381,7 @@ static loam_status bind_set(binder *b, int il, block_weights *out)
         loam_status st = bind_slot(b, &b->rules[s], &out->t[s]);
         if (st != LOAM_OK) return st;
     }
+    split_lerp(out);
     return il < 0 ? LOAM_OK : fused_biases(b, out->t);
 }
 

@@ -4,7 +4,8 @@
 /* W x + bias, then the weight scale: here it multiplies the bias too. */
 static value *linear_then_scale(builder *b, const bound *t, value *x)
 {
-    return g_scale(b->g, g_add(b->g, g_matmul(b->g, t->w, x), g_weight(b->g, t->b)), t->scale);
+    value *y = g_adapt(b->g, t->w, x, NULL, g_matmul(b->g, t->w, x));
+    return g_scale(b->g, g_add(b->g, y, g_weight(b->g, t->b)), t->scale);
 }
 
 static value *gated_halves(builder *b, value *u)
@@ -34,6 +35,7 @@ value *build_dense(builder *b, value *x)
     case GELU: y = g_gate(g, GATE_GELU, up, NULL); break;
     case RELU_SQUARED: y = g_gate(g, GATE_RELU2, up, NULL); break;
     case XIELU: y = g_gate_xielu(g, up, b->l->xielu); break;
+    case CHANNEL_MIX: case NO_FFN: return NULL;
     }
     if (t[T_FFN_ACT_SCALES].w) y = g_mul(g, y, g_weight(g, t[T_FFN_ACT_SCALES].w));
     if (t[T_FFN_SUB_NORM].w) y = build_norm(b, y, &t[T_FFN_SUB_NORM]);
@@ -47,6 +49,7 @@ value *build_shared(builder *b, value *x)
     if (!t[T_FFN_UP_SHEXP].w) return b->a->shared.identity ? g_gate(g, GATE_SILU, x, NULL) : NULL;
     value *up = linear_then_scale(b, &t[T_FFN_UP_SHEXP], x), *y;
     if (b->a->shared.fused) y = gated_halves(b, up);
+    else if (b->a->shared.plain) y = g_gate(g, b->a->experts.activation, up, NULL);
     else y = g_gate(g, GATE_SILU, linear_then_scale(b, &t[T_FFN_GATE_SHEXP], x), up);
     y = linear_then_scale(b, &t[T_FFN_DOWN_SHEXP], y);
     if (t[T_FFN_GATE_INP_SHEXP].w)

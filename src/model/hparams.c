@@ -25,7 +25,8 @@ static void read_heads(hparams *h, keys *k)
 {
     if (k->status != LOAM_OK) return;
     int64_t heads[LIMIT_LAYERS], kv[LIMIT_LAYERS], ff[LIMIT_LAYERS];
-    key_per_block(k, "attention.head_count", -1, LIMIT_HEADS, heads, h->n_layer);
+    bool headless = h->spec->recurrent.kind && h->spec->recurrent.blocks == RECURRENT_EVERYWHERE;
+    key_per_block(k, "attention.head_count", headless ? 0 : -1, LIMIT_HEADS, heads, h->n_layer);
     memcpy(kv, heads, (size_t)h->n_layer * sizeof *kv);
     if (key_present(k, "attention.head_count_kv"))
         key_per_block(k, "attention.head_count_kv", -1, LIMIT_HEADS, kv, h->n_layer);
@@ -34,7 +35,7 @@ static void read_heads(hparams *h, keys *k)
     for (int i = 0; i < h->n_layer; i++) {
         layer_facts *l = &h->layers[i];
         *l = (layer_facts) { .n_head = heads[i], .n_head_kv = kv[i], .n_ff = ff[i] };
-        bool may_lack = h->spec->block_kinds;
+        bool may_lack = h->spec->block_kinds || h->spec->recurrent.kind != RECURRENT_NONE;
         key_name(k, "attention.head_count");
         if (!l->n_head && !may_lack) key_fail(k, LOAM_E_FORMAT, "is 0 for block %d", i);
         key_name(k, "attention.head_count_kv");
@@ -54,13 +55,15 @@ static void read_widths(hparams *h, keys *k)
     S(D) = key_int_needed(k, "embedding_length", LIMIT_WIDTH);
     read_blocks(h, k);
     read_heads(h, k);
+    hparams_recurrent_widths(h, k);
     if (k->status != LOAM_OK) return;
     int64_t per_head = 0;
     for (int i = 0; i < h->n_layer && !per_head; i++) per_head = h->layers[i].n_head ? S(D) / h->layers[i].n_head : 0;
     S(K) = or_else(key_int(k, "attention.key_length", 0, LIMIT_WIDTH), per_head);
     S(W) = or_else(key_int(k, "attention.value_length", 0, LIMIT_WIDTH), per_head);
     key_name(k, "attention.key_length");
-    if (!S(K) || !S(W)) key_fail(k, LOAM_E_FORMAT, "is missing, and embedding_length %lld gives no head width", (long long)S(D));
+    bool headless = h->spec->recurrent.kind && h->spec->recurrent.blocks == RECURRENT_EVERYWHERE;
+    if (!headless && (!S(K) || !S(W))) key_fail(k, LOAM_E_FORMAT, "is missing, and embedding_length %lld gives no head width", (long long)S(D));
     S(R) = or_else(key_int(k, "rope.dimension_count", 0, LIMIT_WIDTH), S(K));
     if (h->spec->latent == LATENT_NONE && h->spec->rope.kind != ROTARY_NONE && (S(R) > S(K) || S(R) % 2))
         key_fail(k, LOAM_E_FORMAT, "is %lld: rotated values must be even and at most the head width %lld", (long long)S(R),
@@ -69,7 +72,7 @@ static void read_widths(hparams *h, keys *k)
 
 static void read_latent(hparams *h, keys *k)
 {
-    S(M) = S(K), S(Z) = S(W);
+    if (h->spec->recurrent.kind != RWKV7) S(M) = S(K), S(Z) = S(W);
     if (h->spec->latent == LATENT_NONE) return;
     S(A) = key_int(k, "attention.q_lora_rank", 0, LIMIT_WIDTH);
     S(C) = key_int_needed(k, "attention.kv_lora_rank", LIMIT_WIDTH);
@@ -105,9 +108,10 @@ static float epsilon(keys *k, const char *key)
 static void read_norm(hparams *h, keys *k)
 {
     static const char rms[] = "attention.layer_norm_rms_epsilon", layer[] = "attention.layer_norm_epsilon";
-    h->norm = h->spec->norm == RMS ? NORM_RMS : NORM_LAYER;
+    h->norm = h->spec->norm == RMS || h->spec->norm == RMS_ANY_EPSILON ? NORM_RMS : NORM_LAYER;
     if (h->spec->norm == NORM_BY_EPSILON && key_float(k, rms, 0) > 0) h->norm = NORM_RMS;
-    h->eps = h->spec->zero_epsilon ? 0 : epsilon(k, h->norm == NORM_RMS ? rms : layer);
+    bool other = h->spec->norm == RMS_ANY_EPSILON && !key_present(k, rms);
+    h->eps = h->spec->zero_epsilon ? 0 : epsilon(k, h->norm == NORM_RMS && !other ? rms : layer);
 }
 
 /* The value of a factor's key, or its default. */
@@ -237,6 +241,7 @@ loam_status hparams_read(hparams *h, const arch_spec *spec, const gguf_file *f, 
         read_factors(h, &k);
         hparams_experts(h, &k);
         hparams_place_experts(h, &k);
+        hparams_recurrent_blocks(h, &k);
         hparams_place_rotary(h, &k);
         read_xielu(h, &k);
         if (spec->adjust) spec->adjust(h);

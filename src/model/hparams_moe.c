@@ -37,6 +37,18 @@ static void read_router(hparams *h, keys *k)
         key_fail(k, LOAM_E_FORMAT, "is %d: fewer experts are left than the %lld that are used", h->n_group_used, (long long)S(U));
 }
 
+/* A number that files may state block by block: blocks with experts agree on it, the others have 0. */
+static int64_t agreed(const hparams *h, keys *k, const char *key, int64_t max)
+{
+    int64_t v[LIMIT_LAYERS], one = 0;
+    key_per_block(k, key, 0, max, v, h->n_layer);
+    for (int i = 0; i < h->n_layer && k->status == LOAM_OK; i++) {
+        if (v[i] && one && v[i] != one) key_fail(k, LOAM_E_UNSUPPORTED, "differs from block to block");
+        if (v[i]) one = v[i];
+    }
+    return one;
+}
+
 void hparams_experts(hparams *h, keys *k)
 {
     const expert_recipe *e = &h->spec->experts;
@@ -47,11 +59,12 @@ void hparams_experts(hparams *h, keys *k)
     }
     if (e->blocks == EXPERTS_NOWHERE) return;
     S(E) = key_int(k, "expert_count", 0, LIMIT_EXPERTS);
-    if (!S(E) && e->blocks != EXPERTS_IF_ANY && e->blocks != EXPERTS_DEAD)
+    if (!S(E) && e->blocks != EXPERTS_IF_ANY && e->blocks != EXPERTS_DEAD && e->blocks != EXPERTS_WHERE_STORED)
         key_fail(k, LOAM_E_FORMAT, "must be positive");
-    S(X) = key_int(k, "expert_feed_forward_length", 0, LIMIT_WIDTH);
+    S(X) = agreed(h, k, "expert_feed_forward_length", LIMIT_WIDTH);
     if (!S(E) || k->status != LOAM_OK) return;
-    S(U) = key_int_needed(k, "expert_used_count", S(E));
+    S(U) = agreed(h, k, "expert_used_count", S(E));
+    if (!S(U)) key_fail(k, LOAM_E_FORMAT, "must not be 0");
     S(X) = or_expr(h, S(X), e->x_default);
     S(S) = or_expr(h, S(S), s->s_default);
     if (e->chunks) {

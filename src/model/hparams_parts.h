@@ -14,6 +14,8 @@ void hparams_rope(hparams *h, keys *k);
 void hparams_windows(hparams *h, keys *k);      /* which blocks have a window, and its size */
 void hparams_experts(hparams *h, keys *k);
 void hparams_place_experts(hparams *h, keys *k); /* which blocks have experts */
+void hparams_recurrent_widths(hparams *h, keys *k);  /* of recurrent mixers; heads are known */
+void hparams_recurrent_blocks(hparams *h, keys *k);  /* which blocks have them; feed-forwards are placed */
 void hparams_place_rotary(hparams *h, keys *k);  /* which blocks turn; after the windows */
 
 #endif

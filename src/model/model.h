@@ -3,14 +3,16 @@
 #define LOAM_MODEL_MODEL_H
 
 #include "graph/graph.h"
+#include "loam/adapter.h"
 #include "loam/model.h"
 
 /* What one block keeps in the cache. */
 typedef struct layer_cache {
-    bool present;            /* false: the block has no attention */
+    bool present;            /* keys and values; false: the block has no attention */
     int n_kv_head, k_dim, v_dim;
     window_kind window;      /* WINDOW_NONE: sees everything */
     int window_size;
+    int64_t r_row, s_row;    /* floats of a recurrent state; 0: none */
 } layer_cache;
 
 /* How the context wants the graph. */
@@ -24,6 +26,9 @@ typedef struct build_params {
     int rope_scaling;        /* -1 model, 0 none, 1 linear, 2 yarn, 3 longrope */
     float rope_freq_base, rope_freq_scale, yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
     uint32_t yarn_orig_ctx;
+    const graph_adapter *adapters; /* low-rank additions, with strengths in INPUT_ADAPTERS */
+    int n_adapters;
+    const weight *control;         /* [n_layer] control vectors added after blocks, data NULL: none; or NULL */
 } build_params;
 
 int model_n_layer(const loam_model *m);
@@ -35,6 +40,22 @@ uint64_t model_fingerprint(const loam_model *m);
 
 /* Positions must be below this: learned positions end. INT32_MAX where they do not. */
 int32_t model_position_limit(const loam_model *m);
+
+/* Weight of that tensor name, NULL where the model has none. */
+const weight *model_weight(const loam_model *m, const char *name);
+const char *model_architecture(const loam_model *m);
+
+/* An adapter file, bound to a model. */
+struct loam_adapter {
+    const loam_model *model;
+    void *file;                    /* gguf_file *: keeps the data mapped */
+    weight *weights;               /* two per pair */
+    adapter_pair *pairs;
+    int n_pairs;
+    float alpha;                   /* 0: strengths are used as they are */
+    int32_t *invocation;           /* ids that switch it on, or NULL: always on */
+    int n_invocation;
+};
 
 /* Appends the whole forward pass to an empty graph. */
 loam_status model_build(const loam_model *m, const build_params *p, graph *g, loam_error *err);

@@ -16,6 +16,7 @@ typedef struct bound {
 
 typedef struct block_weights {
     bound t[T_COUNT];
+    weight lerp[6];      /* RWKV: rows of time_mix_lerp_fused */
 } block_weights;
 
 struct loam_model {

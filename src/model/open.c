@@ -260,9 +260,12 @@ layer_cache model_layer_cache(const loam_model *m, int layer)
     const hparams *h = &m->hp;
     if (layer < 0 || layer >= h->n_layer) return (layer_cache) { .present = false };
     const layer_facts *l = &h->layers[layer];
-    bool skipped = m->spec.block_kinds && !l->n_ff;
+    bool skipped = m->spec.block_kinds && !l->n_ff, state = l->mixer == MIXER_RECURRENT || l->mixer == MIXER_BOTH;
+    int64_t r_row = 0, s_row = 0;
+    if (state) hparams_state_rows(h, &r_row, &s_row);
     return (layer_cache) {
-        .present = l->n_head && l->n_head_kv && !skipped, .n_kv_head = (int)l->n_head_kv,
+        .r_row = r_row, .s_row = s_row,
+        .present = (l->mixer == MIXER_ATTENTION || l->mixer == MIXER_BOTH) && l->n_head && l->n_head_kv && !skipped, .n_kv_head = (int)l->n_head_kv,
         .k_dim = (int)SYM(h->sym, K), .v_dim = (int)SYM(h->sym, W), .window = l->window ? h->window : WINDOW_NONE,
         .window_size = l->window ? h->window_size : 0,
     };

@@ -109,6 +109,9 @@ static bool mutate_attention(loam_model *m, trait t)
 {
     attention_recipe *a = &m->spec.attn;
     hparams *h = &m->hp;
+    bool attends = false;
+    for (int i = 0; i < h->n_layer; i++) attends |= h->layers[i].mixer == MIXER_ATTENTION || h->layers[i].mixer == MIXER_BOTH;
+    if (!attends) return false;
     bool norms = a->head_norm == HEAD_NORM_UNIT || m->blocks[0].t[T_ATTN_Q_NORM].w;
     switch (t) {
     case TRAIT_ALIBI: return set(&h->alibi, 0);
@@ -152,13 +155,13 @@ static bool mutate_blocks(loam_model *m, trait t)
     case TRAIT_ACTIVATION: {
         static const ffn_kind other[] = {
             [SWIGLU] = GEGLU, [GEGLU] = SWIGLU, [GELU] = RELU_SQUARED, [RELU_SQUARED] = GELU, [XIELU] = GELU,
-            [SWIGLU_FUSED] = SWIGLU_FUSED,
+            [SWIGLU_FUSED] = SWIGLU_FUSED, [CHANNEL_MIX] = CHANNEL_MIX, [NO_FFN] = NO_FFN,
         };
         had = other[a->ffn.kind] != a->ffn.kind || SYM(h->sym, E);
         a->ffn.kind = other[a->ffn.kind];
         a->experts.activation = a->experts.activation == GATE_GELU ? GATE_SILU : GATE_GELU;
         for (int i = 0; i < h->n_layer; i++)
-            if (h->layers[i].ffn != FFN_IDENTITY) return had;
+            if (h->layers[i].ffn == FFN_DENSE || h->layers[i].ffn == FFN_EXPERTS) return had;
         return false;
     }
     case TRAIT_GATE: return swap_gates(m);

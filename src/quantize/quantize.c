@@ -18,7 +18,7 @@
 #include "quant/quant.h"
 
 #define PIECE_VALUES (4 << 20) /* values of a piece: 16 MB of floats */
-#define COPY_BYTES (8u << 20)
+#define COPY_BYTES   (8u << 20)
 
 typedef struct work {
     const loam_quantize_params *p;
@@ -35,12 +35,14 @@ typedef struct work {
 
 loam_quantize_params loam_quantize_defaults(void)
 {
-    return (loam_quantize_params){ .struct_size = sizeof(loam_quantize_params), .type = "q8_0", .output_type = -1, .token_type = -1 };
+    return (
+        loam_quantize_params){ .struct_size = sizeof(loam_quantize_params), .type = "q8_0", .output_type = -1, .token_type = -1 };
 }
 
 /* ---- the plan ---- */
 
-/* "llama" + "block_count" -> the integer at llama.block_count, of block 0 where it is a list; `fallback` where it is absent or odd. */
+/* "llama" + "block_count" -> the integer at llama.block_count, of block 0 where it is a list; `fallback` where it is absent or
+ * odd. */
 static int64_t fact(const gguf_file *f, text_view arch, const char *name, int64_t fallback)
 {
     char key[256];
@@ -53,15 +55,21 @@ static int64_t fact(const gguf_file *f, text_view arch, const char *name, int64_
 static loam_status make_plan(work *w, loam_error *err)
 {
     const loam_quantize_params *p = w->p;
-    mix_options o = { .pure = p->pure, .leave_output = p->leave_output, .dry_run = p->dry_run, .output_type = p->output_type,
-                      .token_type = p->token_type, .n_overrides = p->n_overrides };
+    mix_options o = { .pure = p->pure,
+                      .leave_output = p->leave_output,
+                      .dry_run = p->dry_run,
+                      .output_type = p->output_type,
+                      .token_type = p->token_type,
+                      .n_overrides = p->n_overrides };
     text_view arch = { "", 0 };
     char name[101];
     loam_status status = mix_find(p->type, &o.mix, err);
     if (status == LOAM_OK) status = gguf_get_text(w->in, "general.architecture", GGUF_OPTIONAL, &arch, err);
     if (status != LOAM_OK) return status;
     snprintf(name, sizeof name, "%.*s", (int)(arch.len > 100 ? 100 : arch.len), arch.data);
-    mix_model model = { .arch = name, .n_layer = fact(w->in, arch, "block_count", 0), .n_head = fact(w->in, arch, "attention.head_count", 0),
+    mix_model model = { .arch = name,
+                        .n_layer = fact(w->in, arch, "block_count", 0),
+                        .n_head = fact(w->in, arch, "attention.head_count", 0),
                         .n_expert = fact(w->in, arch, "expert_count", 0) };
     model.n_head_kv = fact(w->in, arch, "attention.head_count_kv", model.n_head);
 
@@ -100,8 +108,10 @@ static loam_status check_plan(work *w, loam_error *err)
             if (!quant_table[t->type].decode)
                 return fail(err, LOAM_E_UNSUPPORTED, "tensor %s: %s cannot be converted", t->name, loam_type_name(t->type));
             if (!is_float(t->type) && !w->p->allow_requantize)
-                return fail(err, LOAM_E_UNSUPPORTED, "tensor %s is %s already; quantizing it again loses more than quantizing the original, and "
-                            "has to be allowed (--allow-requantize)", t->name, loam_type_name(t->type));
+                return fail(err, LOAM_E_UNSUPPORTED,
+                            "tensor %s is %s already; quantizing it again loses more than quantizing the original, and "
+                            "has to be allowed (--allow-requantize)",
+                            t->name, loam_type_name(t->type));
             loam_status status = loam_quant_bytes(&shape, &row, err);
             if (status == LOAM_OK && t->ne[0] > 0) mul_ok(row, values / (uint64_t)t->ne[0], &bytes);
             if (status == LOAM_OK && !w->p->dry_run) status = quant_prepare((loam_type)c->type, err);
@@ -153,8 +163,8 @@ static loam_status convert_rows(const piece *p, int64_t first, int64_t rows, loa
     if (status != LOAM_OK) return status;
     for (int64_t i = 0; i < rows * n; i++)
         if (!isfinite(x[i]))
-            return fail(err, LOAM_E_NUMERIC, "row %lld, column %lld is %s", (long long)(p->row + first + i / n), (long long)(i % n),
-                        isnan(x[i]) ? "NaN" : "infinite");
+            return fail(err, LOAM_E_NUMERIC, "row %lld, column %lld is %s", (long long)(p->row + first + i / n),
+                        (long long)(i % n), isnan(x[i]) ? "NaN" : "infinite");
     status = quant_encode_rows(&to, x, NULL, p->out + (uint64_t)first * p->to_row, err);
     return status == LOAM_OK ? status : fail_prefix(err, status, "rows from %lld on", (long long)(p->row + first));
 }
@@ -232,8 +242,15 @@ static loam_status all_tensors(work *w, loam_error *err)
         const gguf_tensor *t = gguf_tensor_at(w->in, (uint32_t)c->tensor);
         loam_rows shape = { c->type, 1, t->ne[0] };
         uint64_t row = 0, done = w->step.done;
-        w->step = (loam_quantize_step){ .name = t->name, .ne = t->ne, .from = t->type, .to = c->type, .fell_back = c->fell_back,
-                                        .bytes_before = t->bytes, .bytes_after = t->bytes, .done = done, .total = w->result.bytes_before };
+        w->step = (loam_quantize_step){ .name = t->name,
+                                        .ne = t->ne,
+                                        .from = t->type,
+                                        .to = c->type,
+                                        .fell_back = c->fell_back,
+                                        .bytes_before = t->bytes,
+                                        .bytes_after = t->bytes,
+                                        .done = done,
+                                        .total = w->result.bytes_before };
         if (c->type != (int)t->type && t->ne[0] > 0 && loam_quant_bytes(&shape, &row, NULL) == LOAM_OK)
             w->step.bytes_after = row * (uint64_t)(gguf_values(t) / t->ne[0]);
         status = tell(w, err);
@@ -247,7 +264,8 @@ static loam_status all_tensors(work *w, loam_error *err)
 static loam_status check_call(const char *in, const char *out, const loam_quantize_params *p, loam_error *err)
 {
     if (!in || !out) return fail(err, LOAM_E_ARG, "both files have to be named");
-    if (p->n_threads < 0 || p->n_threads > LIMIT_THREADS) return fail(err, LOAM_E_ARG, "n_threads %d: must be 0 to %d", p->n_threads, LIMIT_THREADS);
+    if (p->n_threads < 0 || p->n_threads > LIMIT_THREADS)
+        return fail(err, LOAM_E_ARG, "n_threads %d: must be 0 to %d", p->n_threads, LIMIT_THREADS);
     if (p->n_overrides && !p->overrides) return fail(err, LOAM_E_ARG, "overrides: %zu are announced, none given", p->n_overrides);
     return LOAM_OK;
 }
@@ -266,7 +284,8 @@ loam_status loam_quantize_file(const char *in, const char *out, const loam_quant
     work w = { .p = &p };
     status = gguf_open(&w.in, in, 0, err);
     for (uint32_t i = 0; status == LOAM_OK && !p.dry_run && i < gguf_part_count(w.in); i++)
-        if (os_same_file(gguf_part_path(w.in, i), out)) status = fail(err, LOAM_E_ARG, "%s is the file that is read; name another one to write", out);
+        if (os_same_file(gguf_part_path(w.in, i), out))
+            status = fail(err, LOAM_E_ARG, "%s is the file that is read; name another one to write", out);
     if (status == LOAM_OK) status = make_plan(&w, err);
     if (status == LOAM_OK) status = check_plan(&w, err);
     if (status == LOAM_OK && !p.dry_run) status = pool_new(&w.threads, p.n_threads ? p.n_threads : os_cpu_count(), err);

@@ -1,8 +1,8 @@
 /* mirostat.c - stages that steer the surprise of the text, and what they learn from the tokens that were really taken.
  *
- * Mirostat (Basu et al., 2020): mu is the largest surprise allowed, in bits. After each token mu moves by eta times the difference of
- * its surprise to the target tau. Version 1 estimates the exponent of Zipf's law from the m likeliest tokens and derives how many to
- * keep; version 2 drops what is more surprising than mu. */
+ * Mirostat (Basu et al., 2020): mu is the largest surprise allowed, in bits. After each token mu moves by eta times the
+ * difference of its surprise to the target tau. Version 1 estimates the exponent of Zipf's law from the m likeliest tokens and
+ * derives how many to keep; version 2 drops what is more surprising than mu. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -74,11 +74,12 @@ loam_status smp_mirostat2(loam_sampler *s, loam_error *err)
     return LOAM_OK;
 }
 
-/* Adaptive-p: favours tokens whose probability is near a target, which is moved against the average of past choices so that the average
- * comes to the wish. Logits become a hill around the target, PEAK high, WIDTH wide, and falling to PEAK - SHARPNESS * distance. */
-#define PEAK 5.0
+/* Adaptive-p: favours tokens whose probability is near a target, which is moved against the average of past choices so that
+ * the average comes to the wish. Logits become a hill around the target, PEAK high, WIDTH wide, and falling to PEAK -
+ * SHARPNESS * distance. */
+#define PEAK      5.0
 #define SHARPNESS 10.0
-#define WIDTH 0.3
+#define WIDTH     0.3
 
 loam_status smp_adaptive(loam_sampler *s, loam_error *err)
 {

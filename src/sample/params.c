@@ -12,13 +12,24 @@ loam_sampler_params loam_sampler_defaults(void)
         .struct_size = sizeof(loam_sampler_params),
         .order = LOAM_SAMPLER_ORDER,
         .seed = LOAM_SEED_RANDOM,
-        .temp = 0.8f, .dynatemp_exponent = 1.0f,
-        .top_k = 40, .top_p = 0.95f, .min_p = 0.05f, .typical_p = 1.0f, .top_n_sigma = -1.0f,
+        .temp = 0.8f,
+        .dynatemp_exponent = 1.0f,
+        .top_k = 40,
+        .top_p = 0.95f,
+        .min_p = 0.05f,
+        .typical_p = 1.0f,
+        .top_n_sigma = -1.0f,
         .xtc_threshold = 0.1f,
-        .penalty_last_n = 64, .penalty_repeat = 1.0f,
-        .dry_base = 1.75f, .dry_allowed_length = 2, .dry_last_n = 64,
-        .mirostat_tau = 5.0f, .mirostat_eta = 0.1f, .mirostat_m = 100,
-        .adaptive_target = -1.0f, .adaptive_decay = 0.9f,
+        .penalty_last_n = 64,
+        .penalty_repeat = 1.0f,
+        .dry_base = 1.75f,
+        .dry_allowed_length = 2,
+        .dry_last_n = 64,
+        .mirostat_tau = 5.0f,
+        .mirostat_eta = 0.1f,
+        .mirostat_m = 100,
+        .adaptive_target = -1.0f,
+        .adaptive_decay = 0.9f,
     };
 }
 
@@ -31,19 +42,42 @@ typedef struct range {
     double lo, hi;
 } range;
 
-#define F(field, lo, hi) { #field, offsetof(loam_sampler_params, field), true, lo, hi }
-#define I(field, lo, hi) { #field, offsetof(loam_sampler_params, field), false, lo, hi }
+#define F(field, lo, hi)                                           \
+    {                                                              \
+#field, offsetof(loam_sampler_params, field), true, lo, hi \
+    }
+#define I(field, lo, hi)                                            \
+    {                                                               \
+#field, offsetof(loam_sampler_params, field), false, lo, hi \
+    }
 
 static const range ranges[] = {
-    F(temp, -FLT_MAX, FLT_MAX), F(dynatemp_range, 0, FLT_MAX), F(dynatemp_exponent, FLT_MIN, FLT_MAX),
-    I(top_k, INT32_MIN, INT32_MAX), F(top_p, 0, FLT_MAX), F(min_p, 0, 1), F(typical_p, 0, FLT_MAX), F(top_n_sigma, -FLT_MAX, FLT_MAX),
-    F(xtc_probability, 0, 1), F(xtc_threshold, 0, 1),
-    I(penalty_last_n, -1, SMP_HISTORY_MAX), F(penalty_repeat, FLT_MIN, FLT_MAX),
-    F(penalty_freq, -FLT_MAX, FLT_MAX), F(penalty_present, -FLT_MAX, FLT_MAX),
-    F(dry_multiplier, 0, FLT_MAX), F(dry_base, 1, FLT_MAX), I(dry_allowed_length, 0, INT32_MAX), I(dry_last_n, -1, SMP_HISTORY_MAX),
-    I(mirostat, 0, 2), F(mirostat_tau, 0, FLT_MAX), F(mirostat_eta, 0, FLT_MAX), I(mirostat_m, 2, SMP_HISTORY_MAX),
-    F(adaptive_target, -FLT_MAX, 1), F(adaptive_decay, 0, 0.99f),
-    I(min_keep, 0, INT32_MAX), I(n_probs, 0, LOAM_SAMPLER_PROBS_MAX),
+    F(temp, -FLT_MAX, FLT_MAX),
+    F(dynatemp_range, 0, FLT_MAX),
+    F(dynatemp_exponent, FLT_MIN, FLT_MAX),
+    I(top_k, INT32_MIN, INT32_MAX),
+    F(top_p, 0, FLT_MAX),
+    F(min_p, 0, 1),
+    F(typical_p, 0, FLT_MAX),
+    F(top_n_sigma, -FLT_MAX, FLT_MAX),
+    F(xtc_probability, 0, 1),
+    F(xtc_threshold, 0, 1),
+    I(penalty_last_n, -1, SMP_HISTORY_MAX),
+    F(penalty_repeat, FLT_MIN, FLT_MAX),
+    F(penalty_freq, -FLT_MAX, FLT_MAX),
+    F(penalty_present, -FLT_MAX, FLT_MAX),
+    F(dry_multiplier, 0, FLT_MAX),
+    F(dry_base, 1, FLT_MAX),
+    I(dry_allowed_length, 0, INT32_MAX),
+    I(dry_last_n, -1, SMP_HISTORY_MAX),
+    I(mirostat, 0, 2),
+    F(mirostat_tau, 0, FLT_MAX),
+    F(mirostat_eta, 0, FLT_MAX),
+    I(mirostat_m, 2, SMP_HISTORY_MAX),
+    F(adaptive_target, -FLT_MAX, 1),
+    F(adaptive_decay, 0, 0.99f),
+    I(min_keep, 0, INT32_MAX),
+    I(n_probs, 0, LOAM_SAMPLER_PROBS_MAX),
 };
 
 static loam_status check_range(const loam_sampler_params *p, const range *r, loam_error *err)
@@ -62,7 +96,9 @@ static loam_status check_range(const loam_sampler_params *p, const range *r, loa
     if (r->hi >= FLT_MAX && r->lo <= -FLT_MAX) return fail(err, LOAM_E_ARG, "%s %g: must be finite", r->name, v);
     if (r->hi >= FLT_MAX)
         return fail(err, LOAM_E_ARG, "%s %g: must be finite and %s", r->name, v,
-                    r->lo == 0 ? "at least 0" : r->lo == 1 ? "at least 1" : "above 0");
+                    r->lo == 0   ? "at least 0"
+                    : r->lo == 1 ? "at least 1"
+                                 : "above 0");
     if (r->lo <= -FLT_MAX) return fail(err, LOAM_E_ARG, "%s %g: must be finite and at most %g", r->name, v, r->hi);
     return fail(err, LOAM_E_ARG, "%s %g: must be %.10g to %.10g", r->name, v, r->lo, r->hi);
 }
@@ -102,7 +138,7 @@ static bool has_adaptive(const loam_sampler_params *p) { return p->adaptive_targ
 static bool has_mirostat1(const loam_sampler_params *p) { return p->mirostat == 1; }
 static bool has_mirostat2(const loam_sampler_params *p) { return p->mirostat == 2; }
 
-#define ADAPTIVE 9
+#define ADAPTIVE  9
 #define MIROSTAT1 10
 
 static const smp_stage stages[] = {
@@ -162,8 +198,10 @@ static loam_status add_ordered(chain_builder *b, const char *order, loam_error *
         size_t len = letters ? 1 : strcspn(order + at, ";,");
         const smp_stage *stage = letters ? by_letter(order[at]) : by_name(order + at, len);
         if (!stage)
-            return fail(err, LOAM_E_ARG, "sampler order: '%.*s' is no stage; letters are e d s k y p m x t a, names penalties dry "
-                        "top_n_sigma top_k typ_p top_p min_p xtc temperature adaptive_p", len > 40 ? 40 : (int)len, order + at);
+            return fail(err, LOAM_E_ARG,
+                        "sampler order: '%.*s' is no stage; letters are e d s k y p m x t a, names penalties dry "
+                        "top_n_sigma top_k typ_p top_p min_p xtc temperature adaptive_p",
+                        len > 40 ? 40 : (int)len, order + at);
         loam_status status = add_stage(b, stage, err);
         if (status != LOAM_OK) return status;
         at += len + (letters ? 0 : 1);

@@ -1,5 +1,5 @@
-/* rng.c - SplitMix64: a counter that advances by an odd constant, mixed into 64 output bits (Steele, Lea and Flood, 2014). The state
- * starts at the seed, so that every seed has its own place in the cycle of 2^64. Same draws on every machine. */
+/* rng.c - SplitMix64: a counter that advances by an odd constant, mixed into 64 output bits (Steele, Lea and Flood, 2014). The
+ * state starts at the seed, so that every seed has its own place in the cycle of 2^64. Same draws on every machine. */
 #include "sample/sample.h"
 
 double smp_uniform(loam_sampler *s)

@@ -16,10 +16,10 @@
 typedef struct smp_cand {
     int32_t id;
     float logit;
-    float p;           /* after set_softmax */
+    float p; /* after set_softmax */
     union {
-        uint32_t key;  /* order of a cut: larger stays longer */
-        float before;  /* adaptive-p: the probability before its change */
+        uint32_t key; /* order of a cut: larger stays longer */
+        float before; /* adaptive-p: the probability before its change */
     } u;
 } smp_cand;
 
@@ -28,9 +28,9 @@ typedef struct smp_set {
     float *work;
     size_t work_cap;
     int32_t n_vocab;
-    float *block_max;    /* [blocks] */
+    float *block_max; /* [blocks] */
     size_t block_cap;
-    float *heap;         /* scratch of dense top-k */
+    float *heap; /* scratch of dense top-k */
     size_t heap_cap;
     bool dense;
     smp_cand *c;
@@ -38,24 +38,27 @@ typedef struct smp_set {
 } smp_set;
 
 loam_status set_begin(smp_set *s, const float *logits, int32_t n_vocab, loam_error *err); /* refuses NaN and +infinity */
-loam_status set_list(smp_set *s, loam_error *err);                   /* dense -> listed, all tokens */
-loam_status set_modify(smp_set *s, loam_error *err);                 /* dense: makes logits writable */
-const float *set_logit(const smp_set *s, int32_t id);                /* NULL: not a candidate */
-void set_change(smp_set *s, int32_t id, float logit);                /* of a candidate; after set_modify */
-float set_max(const smp_set *s);                                     /* largest logit; -INFINITY: no candidate */
-loam_status set_keep_top(smp_set *s, size_t k, loam_error *err);     /* the k largest logits */
+loam_status set_list(smp_set *s, loam_error *err);                                        /* dense -> listed, all tokens */
+loam_status set_modify(smp_set *s, loam_error *err);                                      /* dense: makes logits writable */
+const float *set_logit(const smp_set *s, int32_t id);                                     /* NULL: not a candidate */
+void set_change(smp_set *s, int32_t id, float logit);                                     /* of a candidate; after set_modify */
+float set_max(const smp_set *s);                                 /* largest logit; -INFINITY: no candidate */
+loam_status set_keep_top(smp_set *s, size_t k, loam_error *err); /* the k largest logits */
 loam_status set_keep_above(smp_set *s, double floor, size_t min_keep, loam_error *err); /* logit >= floor */
-void set_softmax(smp_set *s);                                        /* listed: fills p */
-double set_entropy(const smp_set *s);                                /* listed, after softmax; in nats */
-/* Listed, keys filled: keeps the candidates of the largest keys (ties: lower id) until there are min_keep of them and, where by_p is
- * set, their probabilities sum to `mass`. */
+void set_softmax(smp_set *s);                                                           /* listed: fills p */
+double set_entropy(const smp_set *s);                                                   /* listed, after softmax; in nats */
+/* Listed, keys filled: keeps the candidates of the largest keys (ties: lower id) until there are min_keep of them and, where
+ * by_p is set, their probabilities sum to `mass`. */
 void set_cut(smp_set *s, bool by_p, double mass, size_t min_keep);
 void set_free(smp_set *s);
 
 /* Maps floats to unsigned integers of the same order; both zeros are equal. */
 static inline uint32_t order_key(float x)
 {
-    union { float f; uint32_t u; } v = { x + 0.0f };
+    union {
+        float f;
+        uint32_t u;
+    } v = { x + 0.0f };
     return v.u >> 31 ? ~v.u : v.u | 0x80000000u;
 }
 
@@ -77,7 +80,7 @@ typedef struct smp_tally { /* open addressing; id -1: free */
     int32_t value;
 } smp_tally;
 
-#define SMP_STAGES_MAX 16
+#define SMP_STAGES_MAX  16
 #define SMP_HISTORY_MAX (1u << 20) /* "all tokens" ends here: a bound for memory and for the time of a call */
 
 typedef loam_status smp_stage_fn(loam_sampler *s, loam_error *err);
@@ -90,25 +93,25 @@ typedef struct smp_stage {
 } smp_stage;
 
 struct loam_sampler {
-    loam_sampler_params p;           /* pointers are NULL or owned copies below */
+    loam_sampler_params p;                  /* pointers are NULL or owned copies below */
     const smp_stage *chain[SMP_STAGES_MAX]; /* only active ones */
     int n_chain;
     loam_logit_bias *bias;
-    int32_t *breakers;               /* ascending */
+    int32_t *breakers; /* ascending */
     uint32_t seed;
-    uint64_t rng;                    /* state of SplitMix64 */
+    uint64_t rng; /* state of SplitMix64 */
     smp_history history;
     smp_set set;
-    smp_tally *tally;                /* scratch of penalties and DRY */
+    smp_tally *tally; /* scratch of penalties and DRY */
     size_t tally_cap, tally_used;
-    int32_t *z;                      /* scratch of DRY */
+    int32_t *z; /* scratch of DRY */
     size_t z_cap;
-    float mu;                        /* mirostat: largest surprise allowed now, in bits */
+    float mu; /* mirostat: largest surprise allowed now, in bits */
     double adaptive_sum, adaptive_weight;
-    int32_t drawn;                   /* id of the last draw, -1: none since the last accept or reset */
-    float drawn_surprise;            /* bits */
-    float drawn_before;              /* probability before adaptive-p */
-    loam_token_prob *probs;          /* [p.n_probs] */
+    int32_t drawn;          /* id of the last draw, -1: none since the last accept or reset */
+    float drawn_surprise;   /* bits */
+    float drawn_before;     /* probability before adaptive-p */
+    loam_token_prob *probs; /* [p.n_probs] */
     size_t n_probs;
 };
 

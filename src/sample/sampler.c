@@ -16,10 +16,7 @@ static int by_id(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static size_t window_of(bool wanted, int32_t last_n)
-{
-    return !wanted ? 0 : last_n < 0 ? SMP_HISTORY_MAX : (size_t)last_n;
-}
+static size_t window_of(bool wanted, int32_t last_n) { return !wanted ? 0 : last_n < 0 ? SMP_HISTORY_MAX : (size_t)last_n; }
 
 /* Copies the arrays of p, which belong to somebody else, into s. */
 static loam_status own_arrays(loam_sampler *s, const loam_sampler_params *p, loam_error *err)
@@ -53,7 +50,8 @@ loam_status loam_sampler_new(loam_sampler **out, const loam_sampler_params *para
     loam_sampler_params p = loam_sampler_defaults();
     if (params) {
         if (params->struct_size < sizeof(size_t) || params->struct_size > sizeof p)
-            return fail(err, LOAM_E_ARG, "sampler parameters: struct_size %zu; start from loam_sampler_defaults()", params->struct_size);
+            return fail(err, LOAM_E_ARG, "sampler parameters: struct_size %zu; start from loam_sampler_defaults()",
+                        params->struct_size);
         memcpy(&p, params, params->struct_size);
     }
     loam_status status = smp_check_params(&p, err);
@@ -131,7 +129,8 @@ static loam_status apply_bias(loam_sampler *s, loam_error *err)
     if (s->p.n_logit_bias == 0) return LOAM_OK;
     for (size_t i = 0; i < s->p.n_logit_bias; i++)
         if (s->bias[i].id >= s->set.n_vocab)
-            return fail(err, LOAM_E_ARG, "logit_bias: token %d is outside the vocabulary of %d tokens", s->bias[i].id, s->set.n_vocab);
+            return fail(err, LOAM_E_ARG, "logit_bias: token %d is outside the vocabulary of %d tokens", s->bias[i].id,
+                        s->set.n_vocab);
     loam_status status = set_modify(&s->set, err);
     if (status != LOAM_OK) return status;
     for (size_t i = 0; i < s->p.n_logit_bias; i++) {
@@ -185,8 +184,7 @@ static loam_status keep_probs(loam_sampler *s, loam_error *err)
     loam_status status = set_keep_top(&s->set, (size_t)s->p.n_probs, err);
     if (status != LOAM_OK) return status;
     s->n_probs = s->set.n;
-    for (size_t i = 0; i < s->n_probs; i++)
-        s->probs[i] = (loam_token_prob){ s->set.c[i].id, s->set.c[i].logit, s->set.c[i].p };
+    for (size_t i = 0; i < s->n_probs; i++) s->probs[i] = (loam_token_prob){ s->set.c[i].id, s->set.c[i].logit, s->set.c[i].p };
     qsort(s->probs, s->n_probs, sizeof *s->probs, likeliest_first);
     return LOAM_OK;
 }

@@ -1,5 +1,5 @@
-/* set.c - the candidate set: see sample.h. One pass over the logits checks them and takes the maximum of each block; after that the
- * first truncation of a 150,000-token vocabulary reads a few thousand numbers. */
+/* set.c - the candidate set: see sample.h. One pass over the logits checks them and takes the maximum of each block; after
+ * that the first truncation of a 150,000-token vocabulary reads a few thousand numbers. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -81,8 +81,7 @@ loam_status set_begin(smp_set *s, const float *logits, int32_t n_vocab, loam_err
     if (!mem_grow(&s->block_max, &s->block_cap, blocks, sizeof *s->block_max, LIMIT_VOCAB))
         return fail_nomem(err, "sampling", blocks * sizeof *s->block_max);
     bool bad = false;
-    for (size_t b = 0; b < blocks; b++)
-        s->block_max[b] = scan_block(logits + b * SET_BLOCK, block_size(s, (int32_t)b), &bad);
+    for (size_t b = 0; b < blocks; b++) s->block_max[b] = scan_block(logits + b * SET_BLOCK, block_size(s, (int32_t)b), &bad);
     if (!bad) return LOAM_OK;
     int32_t at = 0;
     while (logits[at] <= FLT_MAX) at++;
@@ -319,7 +318,8 @@ static loam_status dense_top(smp_set *s, size_t k, loam_error *err)
     if (k >= blocks) {
         status = set_list(s, err);
     } else {
-        if (!mem_grow(&s->heap, &s->heap_cap, k, sizeof *s->heap, LIMIT_VOCAB)) return fail_nomem(err, "top-k", k * sizeof *s->heap);
+        if (!mem_grow(&s->heap, &s->heap_cap, k, sizeof *s->heap, LIMIT_VOCAB))
+            return fail_nomem(err, "top-k", k * sizeof *s->heap);
         for (size_t i = 0; i < k; i++) s->heap[i] = -INFINITY;
         for (size_t b = 0; b < blocks; b++)
             if (s->block_max[b] > s->heap[0]) heap_replace_root(s->heap, k, s->block_max[b]);

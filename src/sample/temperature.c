@@ -1,10 +1,11 @@
-/* temperature.c - temperature, fixed or moved by the entropy of the candidates. Logits become differences to the largest one first, so
- * that no temperature, however small, overflows: the likeliest stays at 0. */
+/* temperature.c - temperature, fixed or moved by the entropy of the candidates. Logits become differences to the largest one
+ * first, so that no temperature, however small, overflows: the likeliest stays at 0. */
 #include <math.h>
 
 #include "sample/sample.h"
 
-/* temp +- range: an even distribution gets the upper end, a certain one the lower; between them a power of the entropy's share. */
+/* temp +- range: an even distribution gets the upper end, a certain one the lower; between them a power of the entropy's
+ * share. */
 static double dynamic(loam_sampler *s)
 {
     smp_set *set = &s->set;

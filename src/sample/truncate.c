@@ -35,8 +35,8 @@ loam_status smp_top_k(loam_sampler *s, loam_error *err)
     return set_keep_top(&s->set, k < min_keep(s) ? min_keep(s) : k, err);
 }
 
-/* Keeps the tokens whose surprise is nearest to the expected one until they hold typical_p of the probability (Meister et al., 2022,
- * "Locally typical sampling"). */
+/* Keeps the tokens whose surprise is nearest to the expected one until they hold typical_p of the probability (Meister et al.,
+ * 2022, "Locally typical sampling"). */
 loam_status smp_typical(loam_sampler *s, loam_error *err)
 {
     smp_set *set = &s->set;
@@ -52,7 +52,8 @@ loam_status smp_typical(loam_sampler *s, loam_error *err)
     return LOAM_OK;
 }
 
-/* Keeps the likeliest tokens until they hold top_p of the probability (Holtzman et al., 2019), the one that crosses it included. */
+/* Keeps the likeliest tokens until they hold top_p of the probability (Holtzman et al., 2019), the one that crosses it
+ * included. */
 loam_status smp_top_p(loam_sampler *s, loam_error *err)
 {
     smp_set *set = &s->set;
@@ -70,7 +71,8 @@ loam_status smp_min_p(loam_sampler *s, loam_error *err)
     return set_keep_above(&s->set, set_max(&s->set) + log(s->p.min_p), min_keep(s), err);
 }
 
-/* "Exclude top choices": with a given probability, of the tokens at least as likely as the threshold only the least likely stays. */
+/* "Exclude top choices": with a given probability, of the tokens at least as likely as the threshold only the least likely
+ * stays. */
 loam_status smp_xtc(loam_sampler *s, loam_error *err)
 {
     smp_set *set = &s->set;

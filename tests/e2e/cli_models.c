@@ -1,5 +1,5 @@
-/* cli_models.c - the command with real small models beside the project: expected greedy texts, perplexities, seeds, prompts from every
- * source, token ids there and back, what does not fit. Skipped where the models are absent. */
+/* cli_models.c - the command with real small models beside the project: expected greedy texts, perplexities, seeds, prompts
+ * from every source, token ids there and back, what does not fit. Skipped where the models are absent. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -10,7 +10,8 @@
 #include "command.h"
 #include "data.h"
 
-/* The string value after "key": in JSON text, unescaped (ASCII and \n \" \\ \uXXXX below 0x800 are enough here). NULL where absent. */
+/* The string value after "key": in JSON text, unescaped (ASCII and \n \" \\ \uXXXX below 0x800 are enough here). NULL where
+ * absent. */
 static const char *json_value(const char *json, const char *key, char *out, size_t size)
 {
     char quoted[64];
@@ -73,8 +74,13 @@ static void greedy_texts(void **unused)
 static void perplexities(void **unused)
 {
     (void)unused;
-    static const struct { const char *model, *ctx; double want; } cases[] = {
-        { "models/stories260K-f32.gguf", "128", 7.316 }, { "models/stories3M-f32.gguf", "512", 11.957 }, { "models/chat3M-f32.gguf", "256", 15.282 },
+    static const struct {
+        const char *model, *ctx;
+        double want;
+    } cases[] = {
+        { "models/stories260K-f32.gguf", "128", 7.316 },
+        { "models/stories3M-f32.gguf", "512", 11.957 },
+        { "models/chat3M-f32.gguf", "256", 15.282 },
     };
     char model[512], text[512];
     SHARED_OR_SKIP(text, "models/tinystories-sample.txt");
@@ -113,8 +119,11 @@ static void prompts(void **unused)
     same_output(plain, LIST("run", "-m", m, "-f", file, "-n", "12", "--temp", "0"), NULL);
     same_output(plain, LIST("run", "-m", m, "-f", "-", "-n", "12", "--temp", "0"), "Once upon a time");
     same_output(plain, LIST("run", "-m", m, "-n", "12", "--temp", "0"), "Once upon a time");
-    same_output(plain, LIST("run", "-m", m, "-e", "-p", "Once\\x20upon a time", "-n", "12", "--temp", "0", "--no-display-prompt"), NULL);
-    same_output(plain, LIST("run", "-m", m, "-p", "Once upon a time", "-n", "12", "--top-k", "1", "-t", "1", "-b", "2", "-ub", "1"), NULL);
+    same_output(plain, LIST("run", "-m", m, "-e", "-p", "Once\\x20upon a time", "-n", "12", "--temp", "0", "--no-display-prompt"),
+                NULL);
+    same_output(plain,
+                LIST("run", "-m", m, "-p", "Once upon a time", "-n", "12", "--top-k", "1", "-t", "1", "-b", "2", "-ub", "1"),
+                NULL);
     remove(file);
     command_result r = command("run", "-m", m, "-p", "a\\nb", "-n", "0", "--display-prompt");
     assert_int_equal(r.code, 0);
@@ -158,7 +167,8 @@ static void ids_and_back(void **unused)
     assert_memory_equal(back.out, text, strlen(text));
     command_free(&back);
     scratch_path(file, "cases.jsonl");
-    const char *cases = "{\"x\": [1, {\"text\": 2}], \"text\": \"Hello, w\\u00f6rld! \\ud83d\\ude00  two spaces\"}\n\n{\"text\": \"\"}\n";
+    const char *cases =
+        "{\"x\": [1, {\"text\": 2}], \"text\": \"Hello, w\\u00f6rld! \\ud83d\\ude00  two spaces\"}\n\n{\"text\": \"\"}\n";
     assert_true(spill(file, cases, strlen(cases)));
     back = command("tokenize", "-m", m, "--cases", file);
     assert_int_equal(back.code, 0);
@@ -221,11 +231,13 @@ static void bench_json(void **unused)
     (void)unused;
     char m[512];
     SHARED_OR_SKIP(m, "models/stories260K-f32.gguf");
-    command_result r = command("bench", "-m", m, "-p", "32", "-n", "8", "-r", "2", "-d", "16", "-s", "3", "--first-token", "8", "--json");
+    command_result r =
+        command("bench", "-m", m, "-p", "32", "-n", "8", "-r", "2", "-d", "16", "-s", "3", "--first-token", "8", "--json");
     assert_int_equal(r.code, 0);
     static const char *const keys[] = {
-        "\"model\"", "\"type\"", "\"threads\"", "\"load_ms\"", "\"first_token_ms\"", "\"peak_rss_bytes\"", "\"anon_rss_bytes\"", "\"cache_bytes\"",
-        "\"buffer_bytes\"", "\"tests\"", "\"pp32@d16\"", "\"tg8x3@d16\"", "\"tokens\": 24", "\"tok_s_median\"", "\"tok_s_min\"", "\"tok_s_max\"",
+        "\"model\"",          "\"type\"",         "\"threads\"",      "\"load_ms\"",   "\"first_token_ms\"", "\"peak_rss_bytes\"",
+        "\"anon_rss_bytes\"", "\"cache_bytes\"",  "\"buffer_bytes\"", "\"tests\"",     "\"pp32@d16\"",       "\"tg8x3@d16\"",
+        "\"tokens\": 24",     "\"tok_s_median\"", "\"tok_s_min\"",    "\"tok_s_max\"",
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!strstr(r.out, keys[i])) fail_msg("%s is not in %s", keys[i], r.out);
@@ -235,8 +247,8 @@ static void bench_json(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(greedy_texts), cmocka_unit_test(perplexities), cmocka_unit_test(prompts), cmocka_unit_test(seeds),
-        cmocka_unit_test(ids_and_back), cmocka_unit_test(limits), cmocka_unit_test(bench_json),
+        cmocka_unit_test(greedy_texts), cmocka_unit_test(perplexities), cmocka_unit_test(prompts),    cmocka_unit_test(seeds),
+        cmocka_unit_test(ids_and_back), cmocka_unit_test(limits),       cmocka_unit_test(bench_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

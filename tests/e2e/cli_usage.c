@@ -1,12 +1,14 @@
-/* cli_usage.c - the command line itself: exit codes, help, suggestions, refusals; every documented option of every command is either
- * taken or refused with its name, and none that is unknown is passed over. */
+/* cli_usage.c - the command line itself: exit codes, help, suggestions, refusals; every documented option of every command is
+ * either taken or refused with its name, and none that is unknown is passed over. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "check.h"
 #include "command.h"
+#include "data.h"
 
 static void expect(const char *const *arguments, int code, const char *part)
 {
@@ -71,7 +73,8 @@ static void refuses(void **unused)
     EXPECT(1, "cannot open", "perplexity", "-m", "no-such-file.gguf", "-f", "x");
 }
 
-/* Reads "  -t, --threads N ..." lines of `loam help COMMAND` and tries each option without a value, or with one where none belongs. */
+/* Reads "  -t, --threads N ..." lines of `loam help COMMAND` and tries each option without a value, or with one where none
+ * belongs. */
 static void documented_options(void **unused)
 {
     (void)unused;
@@ -102,8 +105,39 @@ static void documented_options(void **unused)
     assert_true(tried > 60);
 }
 
+/* No -m: LOAM_MODEL counts; where there is no model and none can be fetched, it is said how to give one. */
+static void without_a_model(void **unused)
+{
+    (void)unused;
+    char folder[512];
+    scratch_path(folder, "no-cache");
+    setenv("LOAM_MODEL", "/nowhere/model.gguf", 1);
+    EXPECT(1, "/nowhere/model.gguf", "run", "-p", "x");
+    unsetenv("LOAM_MODEL");
+    setenv("XDG_CACHE_HOME", folder, 1);
+    setenv("PATH", "/nowhere", 1);
+    command_result r = command("run", "-p", "x", "-n", "1");
+    if (r.code != 0) { /* the repository may bring a model */
+        assert_int_equal(r.code, 1);
+        assert_non_null(strstr(r.err, "-m FILE.gguf"));
+        assert_non_null(strstr(r.err, "Gemma Terms of Use"));
+    }
+    command_free(&r);
+    char inside[1100];
+    snprintf(inside, sizeof inside, "%s/loam/parts", folder);
+    rmdir(inside);
+    snprintf(inside, sizeof inside, "%s/loam", folder);
+    rmdir(inside);
+    rmdir(folder);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(informs), cmocka_unit_test(refuses), cmocka_unit_test(documented_options) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(informs),
+        cmocka_unit_test(refuses),
+        cmocka_unit_test(documented_options),
+        cmocka_unit_test(without_a_model),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

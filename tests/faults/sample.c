@@ -1,4 +1,5 @@
-/* sample.c - a sampler whose allocations fail, one after the other: no crash, no leak, and a sampler that goes on as if nothing had been. */
+/* sample.c - a sampler whose allocations fail, one after the other: no crash, no leak, and a sampler that goes on as if
+ * nothing had been. */
 #include "check.h"
 #include "fault.h"
 #include "loam/sampler.h"

@@ -39,7 +39,8 @@ command_result command_run(const char *input, const char *const *arguments)
         _exit(127);
     }
     int status = 0;
-    if (child > 0 && waitpid(child, &status, 0) == child) r.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (child > 0 && waitpid(child, &status, 0) == child)
+        r.code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     fclose(in);
     r.out = rest(out, &r.out_len);
     r.err = rest(err, &r.err_len);

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 typedef struct command_result {
-    int code;         /* exit code; 128 + signal where one ended it */
-    char *out, *err;  /* terminated; command_free */
+    int code;        /* exit code; 128 + signal where one ended it */
+    char *out, *err; /* terminated; command_free */
     size_t out_len, err_len;
 } command_result;
 

@@ -79,7 +79,7 @@ static void architectures(void **state)
 {
     (void)state;
     refused("gpt2", remove_architecture, NULL, LOAM_E_FORMAT, "general.architecture");
-    refused("gpt2", set_architecture, "mamba", LOAM_E_UNSUPPORTED, "'mamba' (recurrent) is not supported yet");
+    refused("gpt2", set_architecture, "t5", LOAM_E_UNSUPPORTED, "'t5' (encoder and decoder) is not supported yet");
     refused("gpt2", set_architecture, "bert", LOAM_E_UNSUPPORTED, "'bert' (encoder) is not supported yet");
     refused("gpt2", set_architecture, "qwen33", LOAM_E_UNSUPPORTED, "nearest known name is 'qwen3'");
     refused("gpt2", set_architecture, "LLAMA", LOAM_E_UNSUPPORTED, "nearest known name is 'llama'");

@@ -152,11 +152,17 @@ static void kept(loam_sampler_params p, const float *probs, int n_probs, int n, 
 static void nucleus(void **unused)
 {
     (void)unused;
-    const struct { float p[4]; float top_p; int top_k; const char *want; } cases[] = {
-        { { .4f, .3f, .2f, .1f }, .8f, 0, "012" }, { { .4f, .3f, .2f, .1f }, .7f, 0, "01" }, { { .5f, .3f, .15f, .05f }, .6f, 0, "01" },
-        { { .5f, .3f, .15f, .05f }, .85f, 0, "012" }, { { .5f, .25f, .125f, .125f }, .75f, 0, "01" }, { { .5f, .25f, .25f, 0 }, .75f, 0, "01" },
-        { { .5f, .25f, .25f, 0 }, 1, 2, "01" }, { { .125f, .5f, .25f, .125f }, .75f, 0, "12" }, { { .25f, .25f, .25f, .25f }, 1, 3, "012" },
-        { { .4f, .3f, .2f, .1f }, 0, 0, "0" },
+    const struct {
+        float p[4];
+        float top_p;
+        int top_k;
+        const char *want;
+    } cases[] = {
+        { { .4f, .3f, .2f, .1f }, .8f, 0, "012" },      { { .4f, .3f, .2f, .1f }, .7f, 0, "01" },
+        { { .5f, .3f, .15f, .05f }, .6f, 0, "01" },     { { .5f, .3f, .15f, .05f }, .85f, 0, "012" },
+        { { .5f, .25f, .125f, .125f }, .75f, 0, "01" }, { { .5f, .25f, .25f, 0 }, .75f, 0, "01" },
+        { { .5f, .25f, .25f, 0 }, 1, 2, "01" },         { { .125f, .5f, .25f, .125f }, .75f, 0, "12" },
+        { { .25f, .25f, .25f, .25f }, 1, 3, "012" },    { { .4f, .3f, .2f, .1f }, 0, 0, "0" },
     };
     const int vocabularies[] = { 4, 300, 1025, 150000 };
     for (int v = 0; v < 4; v++)
@@ -239,9 +245,15 @@ static void wrong_settings(void **unused)
 static void orders(void **unused)
 {
     (void)unused;
-    const struct { const char *order, *want; } cases[] = {
-        { NULL, "top_k -> top_p -> min_p -> temperature -> draw" }, { "kt", "top_k -> temperature -> draw" }, { "", "draw" },
-        { "temperature;top_k", "temperature -> top_k -> draw" }, { "top-p,min_p", "top_p -> min_p -> draw" }, { "temp", "temperature -> draw" },
+    const struct {
+        const char *order, *want;
+    } cases[] = {
+        { NULL, "top_k -> top_p -> min_p -> temperature -> draw" },
+        { "kt", "top_k -> temperature -> draw" },
+        { "", "draw" },
+        { "temperature;top_k", "temperature -> top_k -> draw" },
+        { "top-p,min_p", "top_p -> min_p -> draw" },
+        { "temp", "temperature -> draw" },
         { "tmpk", "temperature -> min_p -> top_p -> top_k -> draw" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -366,9 +378,17 @@ static void adaptive_reaches_target(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(not_numbers), cmocka_unit_test(sizes), cmocka_unit_test(extremes), cmocka_unit_test(nucleus),
-        cmocka_unit_test(penalty_values), cmocka_unit_test(wrong_settings), cmocka_unit_test(orders), cmocka_unit_test(draws),
-        cmocka_unit_test(random_seed), cmocka_unit_test(mirostat_reaches_tau), cmocka_unit_test(adaptive_reaches_target),
+        cmocka_unit_test(not_numbers),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(extremes),
+        cmocka_unit_test(nucleus),
+        cmocka_unit_test(penalty_values),
+        cmocka_unit_test(wrong_settings),
+        cmocka_unit_test(orders),
+        cmocka_unit_test(draws),
+        cmocka_unit_test(random_seed),
+        cmocka_unit_test(mirostat_reaches_tau),
+        cmocka_unit_test(adaptive_reaches_target),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

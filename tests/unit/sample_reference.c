@@ -12,7 +12,7 @@
 #include "loam/sampler.h"
 
 #define VOCAB_MAX 4000
-#define HISTORY 200
+#define HISTORY   200
 
 typedef struct ref_token {
     int32_t id;
@@ -120,7 +120,8 @@ static void ref_dry(ref *r)
             for (size_t b = 0; b < r->p->n_dry_breakers; b++)
                 if (newest_break == n && h[k] == r->p->dry_breakers[b]) newest_break = n - 1 - k;
         if (longest >= r->p->dry_allowed_length && newest_break >= r->p->dry_allowed_length && n > r->p->dry_allowed_length)
-            r->t[i].logit = (float)(r->t[i].logit - r->p->dry_multiplier * pow(r->p->dry_base, longest - r->p->dry_allowed_length));
+            r->t[i].logit =
+                (float)(r->t[i].logit - r->p->dry_multiplier * pow(r->p->dry_base, longest - r->p->dry_allowed_length));
     }
 }
 
@@ -257,10 +258,10 @@ static int random_logits(float *x)
     double scale = pow(10, uniform(&state) * 3 - 1.5);
     for (int i = 0; i < n; i++) {
         double v = normal() * scale;
-        if (kind == 1) v = floor(v);                    /* ties */
-        if (kind == 2) v = below(20) ? -INFINITY : v;   /* mostly forbidden */
-        if (kind == 3) v = -i * scale * 0.05;           /* falling */
-        if (kind == 4) v = i * scale * 0.05;            /* rising: every block beats the floor */
+        if (kind == 1) v = floor(v);                  /* ties */
+        if (kind == 2) v = below(20) ? -INFINITY : v; /* mostly forbidden */
+        if (kind == 3) v = -i * scale * 0.05;         /* falling */
+        if (kind == 4) v = i * scale * 0.05;          /* rising: every block beats the floor */
         x[i] = (float)v;
     }
     x[below(n)] = (float)(scale * 3);
@@ -318,7 +319,8 @@ static void compare(const ref *r, const loam_sampler *s, int32_t id, int32_t wan
     for (int i = 0; i < r->n; i++) {
         if (probs[i].id != r->t[i].id && fabs(probs[i].p - r->t[i].p) > 1e-6)
             fail_msg("candidate %d is %d instead of %d after %s", i, probs[i].id, r->t[i].id, chain);
-        if (fabs(probs[i].p - r->t[i].p) > 1e-5) fail_msg("p of candidate %d: %g, not %g, after %s", i, probs[i].p, r->t[i].p, chain);
+        if (fabs(probs[i].p - r->t[i].p) > 1e-5)
+            fail_msg("p of candidate %d: %g, not %g, after %s", i, probs[i].p, r->t[i].p, chain);
         sum += probs[i].p;
     }
     assert_true(fabs(sum - 1) < 1e-4);

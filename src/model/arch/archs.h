@@ -4,7 +4,8 @@
 
 #include "model/arch.h"
 
-extern const arch_spec archs_llama[], archs_qwen[], archs_gemma[], archs_gpt[], archs_dense[], archs_moe[], archs_deepseek[];
+extern const arch_spec archs_llama[], archs_qwen[], archs_gemma[], archs_gpt[], archs_dense[], archs_moe[], archs_deepseek[], archs_recurrent[],
+    archs_hybrid[];
 
 /* ---- pieces that several families write the same way ---- */
 

@@ -1,0 +1,184 @@
+/* quantize.c - quantizing whole files: every value as its type's codec gives it, whatever the threads and pieces; metadata;
+ * refusals that leave both files as they were. */
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "data.h"
+#include "loam/gguf.h"
+#include "loam/quant.h"
+#include "loam/quantize.h"
+
+#define COLS 256
+#define ROWS 70
+
+static char in[512], out[512];
+static float matrix[ROWS * COLS], vector[COLS];
+
+/* A small file: two matrices (one of rows that 32 does not divide), a norm, a vector. */
+static void make_file(int type, const void *data)
+{
+    loam_gguf_builder *b;
+    loam_error err;
+    int64_t ne[4] = { COLS, ROWS, 1, 1 }, odd[4] = { 40, 8, 1, 1 }, flat[4] = { COLS, 1, 1, 1 };
+    assert_int_equal(loam_gguf_builder_create(&b, NULL, false, &err), LOAM_OK);
+    loam_gguf_set_text(b, "general.architecture", "llama", 5);
+    loam_gguf_set_u32(b, "llama.block_count", 1);
+    loam_gguf_set_u32(b, "general.file_type", 0);
+    loam_gguf_set_text(b, "some.key", "kept", 4);
+    loam_gguf_set_tensor(b, "blk.0.ffn_up.weight", type, ne, data);
+    loam_gguf_set_tensor(b, "blk.0.ffn_gate.weight", LOAM_F32, odd, matrix);
+    loam_gguf_set_tensor(b, "blk.0.ffn_norm.weight", LOAM_F32, flat, vector);
+    if (loam_gguf_write(b, in, NULL, &err) != LOAM_OK) fail_msg("%s", err.message);
+    loam_gguf_builder_free(b);
+}
+
+static void converts(void **unused)
+{
+    (void)unused;
+    static uint8_t want[ROWS * COLS * 4];
+    const struct {
+        const char *name;
+        int type, odd, file_type;
+    } cases[] = {
+        { "q8_0", LOAM_Q8_0, LOAM_F16, 7 },
+        { "Q4_0", LOAM_Q4_0, LOAM_F16, 2 },
+        { "BF16", LOAM_BF16, LOAM_BF16, 32 },
+        { "q6_K", LOAM_Q6_K, LOAM_F16, 18 },
+    };
+    make_file(LOAM_F32, matrix);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        for (int threads = 1; threads <= 3; threads++) {
+            loam_quantize_params p = loam_quantize_defaults();
+            loam_quantize_result r;
+            loam_error err;
+            p.type = cases[k].name;
+            p.n_threads = threads;
+            if (loam_quantize_file(in, out, &p, &r, &err) != LOAM_OK) fail_msg("%s", err.message);
+            assert_int_equal(r.n_tensors, 3);
+            assert_int_equal(r.n_converted, 2);
+            loam_gguf *f;
+            loam_gguf_tensor t;
+            loam_gguf_value v;
+            int64_t n;
+            assert_int_equal(loam_gguf_open(&f, out, NULL, &err), LOAM_OK);
+            assert_true(loam_gguf_tensor_find(f, "blk.0.ffn_up.weight", &t));
+            assert_int_equal(t.type, cases[k].type);
+            loam_rows shape = { cases[k].type, ROWS, COLS };
+            assert_int_equal(loam_quant_encode(&shape, matrix, NULL, want, t.bytes, &err), LOAM_OK);
+            assert_memory_equal(t.data, want, t.bytes);
+            assert_true(loam_gguf_tensor_find(f, "blk.0.ffn_gate.weight", &t));
+            assert_int_equal(t.type, cases[k].odd);
+            assert_true(loam_gguf_tensor_find(f, "blk.0.ffn_norm.weight", &t));
+            assert_memory_equal(t.data, vector, sizeof vector);
+            assert_true(loam_gguf_key_find(f, "general.file_type", &v) && loam_gguf_int(&v, 0, &n));
+            assert_int_equal(n, cases[k].file_type);
+            assert_true(loam_gguf_key_find(f, "general.quantization_version", &v) && loam_gguf_int(&v, 0, &n));
+            assert_int_equal(n, 2);
+            assert_true(loam_gguf_key_find(f, "some.key", &v));
+            loam_gguf_free(f);
+        }
+    remove(out);
+}
+
+static bool stop(void *user, const loam_quantize_step *step)
+{
+    ++*(int *)user;
+    return step->done == 0;
+}
+
+/* The call fails so, the message names `part`, and no file appears. */
+static void refused(const loam_quantize_params *p, const char *to, loam_status want, const char *part)
+{
+    loam_error err = { 0 };
+    loam_status status = loam_quantize_file(in, to, p, NULL, &err);
+    if (status != want || !strstr(err.message, part)) fail_msg("%d, '%s'; expected %d and '%s'", status, err.message, want, part);
+    if (to == out) assert_int_equal(access(out, F_OK), -1);
+}
+
+static void refusals(void **unused)
+{
+    (void)unused;
+    static uint8_t blocks[ROWS * COLS * 2];
+    char other[530];
+    size_t before, after;
+    loam_quantize_params p = loam_quantize_defaults();
+    make_file(LOAM_F32, matrix);
+    p.type = "q8_1x";
+    refused(&p, out, LOAM_E_ARG, "nearest");
+    p = loam_quantize_defaults();
+    p.n_threads = -1;
+    refused(&p, out, LOAM_E_ARG, "n_threads");
+    p = loam_quantize_defaults();
+    p.struct_size = 3;
+    refused(&p, out, LOAM_E_ARG, "struct_size");
+    p = loam_quantize_defaults();
+    p.type = "iq1_s";
+    refused(&p, out, LOAM_E_ARG, "importance matrix");
+
+    char *bytes = slurp(in, &before); /* the output is the input, by name and by link */
+    p = loam_quantize_defaults();
+    refused(&p, in, LOAM_E_ARG, "is the file that is read");
+    snprintf(other, sizeof other, "%s.link", in);
+    assert_int_equal(link(in, other), 0);
+    refused(&p, other, LOAM_E_ARG, "is the file that is read");
+    remove(other);
+    assert_int_equal(symlink(in, other), 0);
+    refused(&p, other, LOAM_E_ARG, "is the file that is read");
+    remove(other);
+    char *again = slurp(in, &after);
+    assert_int_equal(before, after);
+    assert_memory_equal(bytes, again, before);
+    free(bytes);
+    free(again);
+
+    int calls = 0;
+    p.progress = stop;
+    p.progress_user = &calls;
+    refused(&p, out, LOAM_E_ABORTED, "stopped at tensor");
+    assert_true(calls >= 2);
+    p = loam_quantize_defaults();
+    refused(&p, "/no-such-folder/out.gguf", LOAM_E_IO, "no-such-folder");
+
+    float kept = matrix[3 * COLS + 7]; /* weights that are no numbers, named by place */
+    const float odd[] = { NAN, INFINITY, -INFINITY };
+    for (int i = 0; i < 3; i++) {
+        matrix[3 * COLS + 7] = odd[i];
+        make_file(LOAM_F32, matrix);
+        refused(&p, out, LOAM_E_NUMERIC, "blk.0.ffn_");
+        matrix[3 * COLS + 7] = kept;
+    }
+    matrix[60 * COLS + 9] = NAN;
+    make_file(LOAM_F32, matrix);
+    refused(&p, out, LOAM_E_NUMERIC, "tensor blk.0.ffn_up.weight: row 60, column 9 is NaN");
+    matrix[60 * COLS + 9] = 1;
+
+    loam_rows shape = { LOAM_Q8_0, ROWS, COLS };
+    loam_error err;
+    uint64_t size;
+    assert_int_equal(loam_quant_bytes(&shape, &size, &err), LOAM_OK);
+    assert_int_equal(loam_quant_encode(&shape, matrix, NULL, blocks, size, &err), LOAM_OK);
+    make_file(LOAM_Q8_0, blocks);
+    p.type = "q4_0";
+    refused(&p, out, LOAM_E_UNSUPPORTED, "blk.0.ffn_up.weight is q8_0 already");
+    p.allow_requantize = true;
+    assert_int_equal(loam_quantize_file(in, out, &p, NULL, &err), LOAM_OK);
+    remove(out);
+}
+
+int main(void)
+{
+    dice d = { 5 };
+    for (int i = 0; i < ROWS * COLS; i++) matrix[i] = dice_normal(&d);
+    for (int i = 0; i < COLS; i++) vector[i] = dice_normal(&d);
+    scratch_path(in, "in.gguf");
+    scratch_path(out, "out.gguf");
+    const struct CMUnitTest tests[] = { cmocka_unit_test(converts), cmocka_unit_test(refusals) };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    remove(in);
+    return failed;
+}
