@@ -11,20 +11,16 @@
 /* Breaks text at blanks so that it stays between the columns. */
 static void wrapped(const char *text, int at)
 {
-    for (const char *p = text; *p;) {
-        size_t word = strcspn(p, " ");
-        if (at + (int)word > RIGHT && at > TEXT_COLUMN) {
+    for (const char *p = text; *p; p += strspn(p, " ")) {
+        int word = (int)strcspn(p, " "), blank = p > text;
+        if (at + blank + word > RIGHT && at > TEXT_COLUMN) {
             printf("\n%*s", TEXT_COLUMN, "");
             at = TEXT_COLUMN;
+            blank = 0;
         }
-        printf("%.*s", (int)word, p);
-        at += (int)word;
+        printf("%s%.*s", blank ? " " : "", word, p);
+        at += blank + word;
         p += word;
-        if (*p == ' ') {
-            putchar(' ');
-            at++;
-            p++;
-        }
     }
 }
 

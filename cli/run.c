@@ -26,6 +26,14 @@ typedef struct run {
     uint64_t prompt_ns, write_ns;
 } run;
 
+/* Editors and echo end a text with a newline that nobody means: one is dropped. */
+static bool read_prompt_file(run *r, const options *o, const char *path)
+{
+    if (!read_file(o, path, &r->prompt)) return false;
+    if (r->prompt.len && r->prompt.data[r->prompt.len - 1] == '\n') r->prompt.data[--r->prompt.len] = 0;
+    return true;
+}
+
 static bool read_prompt(run *r, const options *o)
 {
     if (opt_given(o, OPT_PROMPT)) {
@@ -33,9 +41,9 @@ static bool read_prompt(run *r, const options *o)
         if (opt_given(o, OPT_ESCAPE)) unescape(&r->prompt);
         return true;
     }
-    if (opt_given(o, OPT_FILE)) return read_file(o, opt_text(o, OPT_FILE), &r->prompt);
+    if (opt_given(o, OPT_FILE)) return read_prompt_file(r, o, opt_text(o, OPT_FILE));
     if (!isatty(STDIN_FILENO)) {
-        if (!read_file(o, "-", &r->prompt)) return false;
+        if (!read_prompt_file(r, o, "-")) return false;
         if (r->prompt.len || opt_given(o, OPT_MODEL)) return true;
     }
     buffer_add(&r->prompt, usual_prompt, sizeof usual_prompt - 1);

@@ -101,11 +101,13 @@ loam_status smp_adaptive(loam_sampler *s, loam_error *err)
 
 void smp_learn(loam_sampler *s, int32_t id)
 {
-    if (id != s->drawn) return;
-    if (s->p.mirostat) s->mu = to_finite(s->mu - (double)s->p.mirostat_eta * (s->drawn_surprise - (double)s->p.mirostat_tau));
+    bool own = id == s->drawn; /* another token was taken in its place: nothing to learn from */
+    s->drawn = -1;
+    if (!own) return;
+    if (s->p.mirostat)
+        s->mu = to_finite(s->mu - (double)s->p.mirostat_eta * (s->drawn_surprise - (double)s->p.mirostat_tau));
     if (s->p.adaptive_target >= 0) {
         s->adaptive_sum = s->drawn_before + s->p.adaptive_decay * s->adaptive_sum;
         s->adaptive_weight = 1 + s->p.adaptive_decay * s->adaptive_weight;
     }
-    s->drawn = -1;
 }

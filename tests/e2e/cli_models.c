@@ -118,7 +118,7 @@ static void prompts(void **unused)
     assert_true(spill(file, "Once upon a time", 16));
     same_output(plain, LIST("run", "-m", m, "-f", file, "-n", "12", "--temp", "0"), NULL);
     same_output(plain, LIST("run", "-m", m, "-f", "-", "-n", "12", "--temp", "0"), "Once upon a time");
-    same_output(plain, LIST("run", "-m", m, "-n", "12", "--temp", "0"), "Once upon a time");
+    same_output(plain, LIST("run", "-m", m, "-n", "12", "--temp", "0"), "Once upon a time\n");
     same_output(plain, LIST("run", "-m", m, "-e", "-p", "Once\\x20upon a time", "-n", "12", "--temp", "0", "--no-display-prompt"),
                 NULL);
     same_output(plain,

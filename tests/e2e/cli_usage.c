@@ -10,6 +10,8 @@
 #include "command.h"
 #include "data.h"
 
+#define LOAM_COMMAND_DOCS LOAM_TEST_DATA "/../../../docs/commands"
+
 static void expect(const char *const *arguments, int code, const char *part)
 {
     command_result r = command_run(NULL, arguments);
@@ -105,6 +107,33 @@ static void documented_options(void **unused)
     assert_true(tried > 60);
 }
 
+/* docs/commands is what the command says of itself; scripts/command-docs writes it. */
+static void written_down(void **unused)
+{
+    (void)unused;
+    static const char *const names[][2] = {
+        { "run" },        { "inspect" }, { "tokenize" }, { "detokenize" },    { "quantize" },        { "perplexity" },
+        { "bench" },      { "version" }, { "help" },     { "debug", "eval" }, { "debug", "script" }, { "debug", "make-model" },
+        { "debug", "rows" },
+    };
+    for (size_t i = 0; i <= sizeof names / sizeof *names; i++) {
+        bool man = i == sizeof names / sizeof *names;
+        char path[1024];
+        command_result r = man           ? command("help", "--man")
+                           : names[i][1] ? command("help", names[i][0], names[i][1])
+                                         : command("help", names[i][0]);
+        if (man) snprintf(path, sizeof path, "%s/loam.1", LOAM_COMMAND_DOCS);
+        else
+            snprintf(path, sizeof path, "%s/%s%s%s.txt", LOAM_COMMAND_DOCS, names[i][0], names[i][1] ? "-" : "",
+                     names[i][1] ? names[i][1] : "");
+        char *text = slurp(path, NULL);
+        assert_non_null(text);
+        if (strcmp(text, r.out) != 0) fail_msg("%s is out of date: run scripts/command-docs", path);
+        free(text);
+        command_free(&r);
+    }
+}
+
 /* No -m: LOAM_MODEL counts; where there is no model and none can be fetched, it is said how to give one. */
 static void without_a_model(void **unused)
 {
@@ -136,7 +165,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(informs),
         cmocka_unit_test(refuses),
-        cmocka_unit_test(documented_options),
+        cmocka_unit_test(documented_options), cmocka_unit_test(written_down),
         cmocka_unit_test(without_a_model),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
