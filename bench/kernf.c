@@ -58,10 +58,12 @@ static void run_mul(void *arg)
 static void bench_mul(const kernels *k, loam_type type, int rows, int cols, int64_t n)
 {
     size_t size = (size_t)dtype_table[type].bytes * (size_t)n;
-    float *x = floats((size_t)(n + 16) * (size_t)cols), *y = floats((size_t)rows * (size_t)cols), *w = floats((size_t)rows * (size_t)n);
+    float *x = floats((size_t)(n + 16) * (size_t)cols), *y = floats((size_t)rows * (size_t)cols);
+    float *w = floats((size_t)rows * (size_t)n);
     if (type != LOAM_F32) k->encode[type](w, w, (int64_t)rows * n); /* in place: narrower */
-    mul_bench b = { k->mul[type], { .w = w, .w_stride = size, .x = x, .x_stride = 4 * (size_t)n + 64, .y = y, .y_stride = (size_t)rows,
-                                    .k = n, .rows = rows, .cols = cols, .scratch = mem_alloc(mul_scratch(n)) } };
+    mul_bench b = { k->mul[type], { .w = w, .w_stride = size, .x = x, .x_stride = 4 * (size_t)n + 64, .y = y,
+                                    .y_stride = (size_t)rows, .k = n,
+                                    .rows = rows, .cols = cols, .scratch = mem_alloc(mul_scratch(n)) } };
     double t = time_of(run_mul, &b);
     printf("%-10s mul  %-5s %6d x %5lld, %4d columns  %7.1f GFLOP/s  %6.1f GB/s\n", k->name, loam_type_name((int)type), rows,
            (long long)n, cols, 2e-9 * rows * cols * (double)n / t, 1e-9 * rows * (double)size / t);
@@ -126,8 +128,9 @@ typedef struct row_bench {
     float *a, *b, *y;
 } row_bench;
 
-static const char *const row_names[] = { "rms_norm", "layer_norm", "silu*up", "gelu*up", "gelu_erf", "softmax", "softcap", "rope neox",
-                                         "rope pairs", "add", "axpy", "encode f16", "decode f16", "encode bf16", "merge" };
+static const char *const row_names[] = { "rms_norm", "layer_norm", "silu*up", "gelu*up", "gelu_erf", "softmax", "softcap",
+                                         "rope neox", "rope pairs", "add", "axpy",
+                                         "encode f16", "decode f16", "encode bf16", "merge" };
 
 static void run_row(void *arg)
 {
@@ -149,7 +152,7 @@ static void run_row(void *arg)
     case 11: k->encode[LOAM_F16](r->a, r->y, n); break;
     case 12: k->decode[LOAM_F16](r->a, r->y, n); break;
     case 13: k->encode[LOAM_BF16](r->a, r->y, n); break;
-    default: k->attn_merge(r->y, r->y + 1, r->y + 2, 0.0f, 0.0f, r->a, r->n - 2); break;
+    default: k->attn_merge((attn_state){ r->y, r->y + 1, r->y + 2 }, (attn_part){ 0.0f, 0.0f, r->a }, r->n - 2); break;
     }
 }
 
@@ -159,7 +162,8 @@ static void bench_rows(const kernels *k)
     for (r.which = 0; r.which < (int)(sizeof row_names / sizeof row_names[0]); r.which++) {
         memcpy(r.y, r.b, 4096 * sizeof *r.y);
         double t = time_of(run_row, &r);
-        printf("%-10s row  %-11s %d values  %8.1f ns  %6.2f values/ns\n", k->name, row_names[r.which], r.n, 1e9 * t, r.n / t * 1e-9);
+        printf("%-10s row  %-11s %d values  %8.1f ns  %6.2f values/ns\n", k->name, row_names[r.which], r.n, 1e9 * t,
+               r.n / t * 1e-9);
     }
     mem_free(r.a);
     mem_free(r.b);

@@ -8,12 +8,13 @@
 #include "loam/quant.h"
 #include "session.h"
 
-/* Writes rows of logits of the last batch, those with wanted[i] or all. */
-static bool write_logits(const session *s, int32_t n, FILE *out)
+/* Writes a row of logits or embeddings for each of the n tokens of the last batch. */
+static bool write_rows(const session *s, bool embd, int32_t n, FILE *out)
 {
+    size_t width = (size_t)(embd ? loam_model_n_embd(s->model) : s->n_vocab);
     for (int32_t i = 0; i < n; i++) {
-        const float *row = loam_logits(s->ctx, i);
-        if (!row || fwrite(row, sizeof *row, (size_t)s->n_vocab, out) != (size_t)s->n_vocab) return false;
+        const float *row = embd ? loam_embeddings(s->ctx, i) : loam_logits(s->ctx, i);
+        if (!row || fwrite(row, sizeof *row, width, out) != width) return false;
     }
     return true;
 }
@@ -23,14 +24,17 @@ static int eval(session *s, const options *o, const int32_t *ids, size_t n, FILE
     size_t most = loam_context_n_batch(s->ctx);
     int8_t *wanted = need(malloc(most));
     int code = EXIT_DONE;
+    bool embd = opt_given(o, OPT_EMBD), first = opt_given(o, OPT_ENCODE_FIRST);
     memset(wanted, 1, most);
     for (size_t at = 0; at < n && code == EXIT_DONE; at += most) {
         int32_t take = (int32_t)(n - at < most ? n - at : most);
         loam_batch batch = { .n_tokens = take, .token = ids + at, .logits = wanted };
         loam_error err;
-        if (loam_decode(s->ctx, &batch, &err)) code = say_error(o, &err);
-        else if (!write_logits(s, take, out))
-            code = say_failed(o, "%s: cannot write: %s", opt_text(o, OPT_OUTPUT), strerror(errno));
+        bool encode = first || (embd && loam_model_has_encoder(s->model));
+        int failed = encode ? loam_encode(s->ctx, &batch, &err) : 0;
+        if (!failed && (first || !encode)) failed = loam_decode(s->ctx, &batch, &err);
+        if (failed) code = say_error(o, &err);
+        else if (!write_rows(s, embd, take, out)) code = say_failed(o, "%s: cannot write: %s", opt_text(o, OPT_OUTPUT), strerror(errno));
     }
     free(wanted);
     return code;
@@ -52,7 +56,12 @@ int cmd_debug_eval(const options *o)
     if (code == EXIT_DONE) {
         loam_context_params p = session_params(&s, o);
         p.n_ctx = (uint32_t)n;
-        code = session_context(&s, o, &p);
+        p.embeddings = opt_given(o, OPT_EMBD);
+        p.pooling = LOAM_POOLING_NONE;
+        if (loam_model_has_encoder(s.model)) p.n_batch = p.n_ubatch = (uint32_t)n;
+        if (!p.embeddings && !loam_model_has_decoder(s.model))
+            code = say_failed(o, "architecture '%s' has no logits; --embd writes its embeddings", loam_model_architecture(s.model));
+        else code = session_context(&s, o, &p);
     }
     if (code == EXIT_DONE && !(out = fopen(opt_text(o, OPT_OUTPUT), "wbe")))
         code = say_failed(o, "%s: cannot be written: %s", opt_text(o, OPT_OUTPUT), strerror(errno));

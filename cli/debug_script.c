@@ -4,13 +4,17 @@
  *     B q:p:t0:n ...         one batch of several such groups
  *     X id pos q             a batch of one token that may be bad
  *     RM q p0 p1   CP q r p0 p1   KEEP q   ADD q p0 p1 d   DIV q p0 p1 d   CLEAR   POS q
+ *     POOL kind              1 mean, 2 first, 3 last, 4 rank: D and B write one result per sequence in place of logits
  *     NCTX n   UBATCH n   SWA 0|1   STREAMS   YARN scale orig   LINEAR scale   FREQBASE base      before the first call
  *
- * The stream is 512 made-up ids. The log has `LINE -> value` for D, B, X, RM and POS. Other lines are refused by number. */
+ *     LORA file strength   NOLORA   CVEC first last amp   SAVELOAD
+ *
+ * The stream is 512 made-up ids. The log has `LINE -> value` for D, B, X, RM, POS, CVEC and SAVELOAD. Other lines are refused by number. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "loam/adapter.h"
 #include "session.h"
 
 #define STREAM           512
@@ -31,6 +35,7 @@ typedef struct script {
     int32_t (*seq_sets)[GROUP_SEQUENCES];
     int8_t *wanted;
     int32_t n;
+    loam_adapter *adapter;
 } script;
 
 #define BATCH_MAX 4096
@@ -87,6 +92,18 @@ static int add_group(script *c, const char *seqs, const int32_t at[3])
     return EXIT_DONE;
 }
 
+/* One result per sequence of the batch. */
+static int write_pooled(script *c)
+{
+    size_t width = (size_t)loam_n_pooled(c->s.ctx);
+    for (int32_t q = 0; q < (int32_t)loam_context_n_seq_max(c->s.ctx); q++) {
+        const float *row = loam_embeddings_seq(c->s.ctx, q);
+        if (row && fwrite(row, sizeof *row, width, c->out) != width)
+            return say_failed(c->o, "%s: cannot write: %s", opt_text(c->o, OPT_OUTPUT), strerror(errno));
+    }
+    return EXIT_DONE;
+}
+
 /* Decodes what was put together; refusals are results, not failures. */
 static int decode(script *c, bool write_outputs)
 {
@@ -100,6 +117,7 @@ static int decode(script *c, bool write_outputs)
     int result = loam_decode(c->s.ctx, &batch, &err);
     log_int(c, result);
     if (result && opt_given(c->o, OPT_VERBOSE)) say_note(c->o, "line %d: %s", c->line, err.message);
+    if (result == 0 && write_outputs && loam_n_pooled(c->s.ctx)) return write_pooled(c);
     for (int32_t i = 0; i < c->n && result == 0 && write_outputs; i++) {
         const float *row = loam_logits(c->s.ctx, i);
         if (!row) return bad_line(c, "no logits");
@@ -188,6 +206,7 @@ static int do_parameter(script *c, const char *word, const char *arguments)
     if (strcmp(word, "NCTX") == 0) p->n_ctx = (uint32_t)x;
     if (strcmp(word, "UBATCH") == 0) p->n_ubatch = (uint32_t)x;
     if (strcmp(word, "SWA") == 0) p->window_full = x != 0;
+    if (strcmp(word, "POOL") == 0) p->pooling = (loam_pooling)x, p->embeddings = true;
     if (strcmp(word, "FREQBASE") == 0) p->rope_freq_base = (float)x;
     if (strcmp(word, "LINEAR") == 0 || strcmp(word, "YARN") == 0) {
         p->rope_scaling = word[0] == 'Y' ? LOAM_ROPE_YARN : LOAM_ROPE_LINEAR;
@@ -197,6 +216,74 @@ static int do_parameter(script *c, const char *word, const char *arguments)
         if (n != 2 || y < 1 || y > 1e9) return bad_line(c, "needs: scale orig");
         p->yarn_orig_ctx = (uint32_t)y;
     }
+    return EXIT_DONE;
+}
+
+/* ---- adapters, control vectors, state ---- */
+
+static void drop_adapter(script *c)
+{
+    loam_error err;
+    if (c->s.ctx) loam_context_set_adapters(c->s.ctx, NULL, NULL, 0, &err);
+    loam_adapter_free(c->adapter);
+    c->adapter = NULL;
+}
+
+/* LORA file strength: exactly this adapter; the path is relative to the script. */
+static int set_adapter(script *c, const char *arguments)
+{
+    char name[256], path[1024];
+    float strength;
+    loam_error err;
+    if (sscanf(arguments, "%255s %f", name, &strength) != 2) return bad_line(c, "needs: file strength");
+    const char *script_path = opt_text(c->o, OPT_SCRIPT_FILE), *slash = strrchr(script_path, '/');
+    snprintf(path, sizeof path, "%.*s%s", slash && name[0] != '/' ? (int)(slash + 1 - script_path) : 0, script_path, name);
+    drop_adapter(c);
+    if (loam_adapter_open(&c->adapter, c->s.model, path, &err) != LOAM_OK) return bad_line(c, err.message);
+    return loam_context_set_adapters(c->s.ctx, &c->adapter, &strength, 1, &err) == LOAM_OK ? EXIT_DONE : bad_line(c, err.message);
+}
+
+/* CVEC first last amp: made-up control vectors. */
+static int set_control(script *c, const char *arguments)
+{
+    int first, last;
+    float amp;
+    loam_error err;
+    if (sscanf(arguments, "%d %d %f", &first, &last, &amp) != 3) return bad_line(c, "needs: first last amp");
+    int32_t n_embd = loam_model_n_embd(c->s.model);
+    size_t n = (size_t)n_embd * (size_t)(loam_model_n_layer(c->s.model) - 1);
+    float *data = need(malloc((n + 1) * sizeof *data));
+    uint64_t z = 777;
+    for (size_t i = 0; i < n; i++) {
+        z = z * 6364136223846793005u + 1442695040888963407u;
+        data[i] = amp * ((float)(z >> 40) / 8388608.0f - 1.0f);
+    }
+    log_int(c, loam_context_set_control(c->s.ctx, data, n, n_embd, first, last, &err) == LOAM_OK ? 0 : -1);
+    free(data);
+    return EXIT_DONE;
+}
+
+static int save_and_load(script *c)
+{
+    loam_error err;
+    size_t n = loam_state_size(c->s.ctx, -1);
+    void *data = need(malloc(n + 1));
+    loam_status status = loam_state_save(c->s.ctx, -1, data, n, NULL, &err);
+    loam_memory_clear(c->s.ctx);
+    if (status == LOAM_OK) status = loam_state_load(c->s.ctx, -1, data, n, &err);
+    free(data);
+    log_int(c, status == LOAM_OK);
+    return EXIT_DONE;
+}
+
+static int do_change(script *c, const char *word, const char *arguments)
+{
+    int code = need_context(c);
+    if (code != EXIT_DONE) return code;
+    if (strcmp(word, "LORA") == 0) return set_adapter(c, arguments);
+    if (strcmp(word, "CVEC") == 0) return set_control(c, arguments);
+    if (strcmp(word, "SAVELOAD") == 0) return save_and_load(c);
+    drop_adapter(c);
     return EXIT_DONE;
 }
 
@@ -218,8 +305,8 @@ static int do_line(script *c)
     if (strcmp(word, "B") == 0) return do_batch(c, arguments);
     if (strcmp(word, "X") == 0) return do_bad_token(c, arguments);
     if (among(word, " RM CP KEEP ADD DIV CLEAR POS ")) return do_memory(c, word, arguments);
-    if (among(word, " NCTX UBATCH SWA STREAMS YARN LINEAR FREQBASE ")) return do_parameter(c, word, arguments);
-    if (among(word, " LORA NOLORA CVEC SAVELOAD POOL ")) return bad_line(c, "not supported yet");
+    if (among(word, " NCTX UBATCH SWA STREAMS YARN LINEAR FREQBASE POOL ")) return do_parameter(c, word, arguments);
+    if (among(word, " LORA NOLORA CVEC SAVELOAD ")) return do_change(c, word, arguments);
     return bad_line(c, "unknown line");
 }
 
@@ -275,6 +362,7 @@ int cmd_debug_script(const options *o)
     if (code == EXIT_DONE) code = run_lines(&c, &text);
     code = close_file(o, c.out, opt_text(o, OPT_OUTPUT), code);
     code = close_file(o, c.log, opt_text(o, OPT_LOG), code);
+    drop_adapter(&c);
     free(c.ids);
     free(c.pos);
     free(c.n_seq);

@@ -46,7 +46,7 @@ static loam_type cache_type(const session *s, const options *o, option_id id)
 loam_context_params session_params(const session *s, const options *o)
 {
     loam_context_params p = loam_context_defaults();
-    bool debug = o->command == CMD_EVAL || o->command == CMD_SCRIPT;
+    bool debug = o->command == CMD_EVAL || o->command == CMD_SCRIPT || o->command == CMD_TRACE;
     p.n_batch = (uint32_t)opt_int(o, OPT_BATCH);
     p.n_ubatch = (uint32_t)opt_int(o, OPT_UBATCH);
     if (opt_given(o, OPT_THREADS)) p.n_threads = (int32_t)opt_int(o, OPT_THREADS);

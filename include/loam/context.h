@@ -52,6 +52,7 @@ typedef struct loam_context_params {
     uint32_t yarn_orig_ctx;    /* 0 = model */
     loam_abort_fn abort;       /* default NULL */
     void *abort_user;
+    loam_pooling pooling;      /* how embeddings of a sequence become one; default LOAM_POOLING_MODEL. RANK needs a classifier */
 } loam_context_params;
 
 LOAM_API loam_context_params loam_context_defaults(void);
@@ -104,12 +105,26 @@ typedef struct loam_batch {
  *   -3  the computation failed */
 LOAM_API int loam_decode(loam_context *ctx, const loam_batch *batch, loam_error *err);
 
+/* Runs the encoder over the batch: every token sees all those of its first sequence in the batch, and every one is an output.
+ * Results as loam_decode, and -1 also where the model has no encoder (loam_model_has_encoder) or the batch has more than
+ * n_ubatch tokens. Positions begin at 0 for each sequence unless given.
+ *   encoders and decoders without causal mask  nothing is kept; loam_decode does the same
+ *   encoder-decoder models                     the rows are kept for the batch's sequences in place of their former ones;
+ *                                              loam_decode of a sequence reads them, and is refused where there are none */
+LOAM_API int loam_encode(loam_context *ctx, const loam_batch *batch, loam_error *err);
+
 /* Logits [n_vocab] of a token of the last batch, by batch index; negative counts back from the last token whose outputs
  * were wanted (-1 is that one). NULL when that token's outputs were not wanted or nothing was decoded. The memory belongs
  * to the context and is valid until the next decode. */
 LOAM_API const float *loam_logits(const loam_context *ctx, int32_t i);
 /* The same for output embeddings [n_embd] (after the final norm); NULL also when embeddings are off. */
 LOAM_API const float *loam_embeddings(const loam_context *ctx, int32_t i);
+/* With embeddings on and pooling: the one row of a sequence of the last batch, loam_n_pooled() values (n_embd, or the scores
+ * of RANK); every token of the batch then counts, whatever its flag. Nothing is normalised. NULL for a sequence that was not
+ * in the batch, and without pooling. */
+LOAM_API const float *loam_embeddings_seq(const loam_context *ctx, int32_t seq);
+LOAM_API int32_t loam_n_pooled(const loam_context *ctx);   /* 0: no pooling */
+LOAM_API loam_pooling loam_context_pooling(const loam_context *ctx); /* what is in force */
 LOAM_API int32_t loam_n_outputs(const loam_context *ctx);
 
 /* ---- sequences in the cache. Ranges are half-open [p0, p1); negative bounds are open ends. ---- */
@@ -161,6 +176,30 @@ LOAM_API loam_status loam_state_save_file(loam_context *ctx, int32_t seq, const 
                                           loam_error *err);
 LOAM_API loam_status loam_state_load_file(loam_context *ctx, int32_t seq, const char *path, loam_state_tokens *tokens,
                                           loam_error *err);
+
+/* ---- looking into a decode: an observer is shown every operation, in order ---- */
+
+typedef struct loam_node loam_node;
+struct loam_node {
+    const char *op;                /* operation ("MATMUL"); "WEIGHT", "INPUT", "VIEW" for sources */
+    const char *name;              /* of the weight or of the value; static or of the model */
+    int32_t layer;                 /* block, -1 outside */
+    int32_t id;                    /* the same for the same value within a decode */
+    loam_type type;
+    int64_t ne[4];                 /* extents: width, heads or experts, tokens; weights as in the file */
+    int64_t nb[4];                 /* strides in bytes */
+    const void *data;              /* valid during the call only; NULL when asking */
+    uint64_t ns;                   /* time of the operation on all threads; 0 when asking */
+    int32_t n_src;
+    const loam_node *const *src;   /* inputs, without their own inputs; an elementwise result may have taken the place of one */
+};
+
+/* First called with ask = true for each operation: true to be shown its result. Then with ask = false and the data; false
+ * stops the decode, which returns 2. It is called by the thread that called loam_decode while the others wait. */
+typedef bool (*loam_observe_fn)(void *user, const loam_node *node, bool ask);
+
+/* NULL takes it off. An observed decode meets after every operation: slower, with the same bits. */
+LOAM_API void loam_context_set_observer(loam_context *ctx, loam_observe_fn fn, void *user);
 
 /* ---- times, in nanoseconds since the last reset ---- */
 typedef struct loam_perf {

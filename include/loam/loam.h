@@ -2,12 +2,14 @@
  *
  *   model.h      file -> model               tokenizer.h  text <-> ids
  *   context.h    model, ids -> logits        sampler.h    logits -> id
+ *   adapter.h    low-rank adapters and control vectors for a context
  *
  * Statuses, errors, the allocator and the log are in status.h. The lower tier (tensor.h, quant.h, debug.h) is unstable; of it
  * only what these need comes along. */
 #ifndef LOAM_LOAM_H
 #define LOAM_LOAM_H
 
+#include "loam/adapter.h"
 #include "loam/context.h"
 #include "loam/model.h"
 #include "loam/sampler.h"

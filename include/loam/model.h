@@ -13,6 +13,16 @@ extern "C" {
 typedef struct loam_model loam_model;
 typedef struct loam_tokenizer loam_tokenizer;
 
+/* How the rows of a sequence become one. */
+typedef enum loam_pooling {
+    LOAM_POOLING_MODEL = -1,  /* what the model's file says, else none */
+    LOAM_POOLING_NONE = 0,
+    LOAM_POOLING_MEAN = 1,
+    LOAM_POOLING_CLS = 2,     /* the row of the smallest position */
+    LOAM_POOLING_LAST = 3,    /* the row of the largest position */
+    LOAM_POOLING_RANK = 4     /* scores of the model's classifier */
+} loam_pooling;
+
 /* Options of loam_model_open. Get them from loam_model_defaults(), then change what you need. */
 typedef struct loam_model_params {
     size_t struct_size;   /* set by loam_model_defaults() */
@@ -48,6 +58,14 @@ LOAM_API int32_t loam_model_n_head_kv(const loam_model *model);
 LOAM_API uint64_t loam_model_n_params(const loam_model *model);         /* values of all tensors */
 LOAM_API uint64_t loam_model_bytes(const loam_model *model);            /* bytes of all tensors */
 LOAM_API bool loam_model_is_causal(const loam_model *model);
+LOAM_API bool loam_model_has_encoder(const loam_model *model);          /* loam_encode works */
+LOAM_API bool loam_model_has_decoder(const loam_model *model);          /* there are logits; false: embeddings only */
+/* The token that starts the decoder of an encoder-decoder model; -1: the model has none. */
+LOAM_API int32_t loam_model_decoder_start(const loam_model *model);
+LOAM_API loam_pooling loam_model_pooling(const loam_model *model);      /* the file's; NONE where it says nothing */
+LOAM_API int32_t loam_model_n_labels(const loam_model *model);          /* scores of LOAM_POOLING_RANK; 0: no classifier */
+/* Name of label i of the classifier, *len bytes, not terminated; NULL where the file names none. */
+LOAM_API const char *loam_model_label(const loam_model *model, int32_t i, size_t *len);
 
 /* A metadata value of the file as text ("general.name"); false where absent or an array. Writes at most `size` bytes
  * with terminator; *len (may be NULL) receives the full length. */

@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "context/context.h"
 
-static loam_status check_shape(const loam_context *ctx, const loam_batch *in, loam_error *err)
+static loam_status check_shape(const loam_context *ctx, const loam_batch *in, bool encode, loam_error *err)
 {
     if (in->n_tokens <= 0) return fail(err, LOAM_E_ARG, "batch: n_tokens is %d", in->n_tokens);
     if ((uint32_t)in->n_tokens > ctx->p.n_batch)
@@ -16,7 +16,7 @@ static loam_status check_shape(const loam_context *ctx, const loam_batch *in, lo
     for (int i = 0; in->token && i < in->n_tokens; i++)
         if (in->token[i] < 0 || in->token[i] >= n_vocab)
             return fail(err, LOAM_E_ARG, "batch: token %d is %d, the vocabulary has %d", i, in->token[i], n_vocab);
-    if (!model_causal(ctx->model) && (uint32_t)in->n_tokens > ctx->p.n_ubatch)
+    if ((encode || !model_causal(ctx->model)) && (uint32_t)in->n_tokens > ctx->p.n_ubatch)
         return fail(err, LOAM_E_ARG, "batch: %d tokens without a causal mask, at most n_ubatch %u", in->n_tokens, ctx->p.n_ubatch);
     return LOAM_OK;
 }
@@ -78,7 +78,7 @@ static loam_status fill_positions(loam_context *ctx, const loam_batch *in, loam_
         for (int32_t j = b->first_seq[i]; j < b->first_seq[i + 1]; j++) {
             int32_t q = b->seqs[j];
             if (all[q].known) continue;
-            all[q] = (seen){ .known = true, .stored = memory_pos_max(ctx->mem, q), .first = -1 };
+            all[q] = (seen){ .known = true, .stored = b->encode ? -1 : memory_pos_max(ctx->mem, q), .first = -1 };
         }
         const seen *s = &all[lead];
         int32_t next = s->first >= 0 ? s->last + 1 : s->stored + 1;
@@ -86,7 +86,7 @@ static loam_status fill_positions(loam_context *ctx, const loam_batch *in, loam_
         if (b->pos[i] < 0 || b->pos[i] >= model_position_limit(ctx->model)) return fail(err, LOAM_E_ARG, "batch: token %d has position %d", i, b->pos[i]);
         for (int32_t j = b->first_seq[i]; j < b->first_seq[i + 1]; j++) {
             int32_t q = b->seqs[j];
-            if (q != lead && all[q].first < 0 && all[lead].first < 0 && !memory_same_ends(ctx->mem, lead, q))
+            if (q != lead && all[q].first < 0 && all[lead].first < 0 && !b->encode && !memory_same_ends(ctx->mem, lead, q))
                 return fail(err, LOAM_E_ARG, "batch: token %d joins sequences %d and %d, which hold different positions", i, lead, q);
         }
         for (int32_t j = b->first_seq[i]; j < b->first_seq[i + 1]; j++) {
@@ -97,19 +97,33 @@ static loam_status fill_positions(loam_context *ctx, const loam_batch *in, loam_
     return LOAM_OK;
 }
 
-loam_status batch_fill(loam_context *ctx, const loam_batch *in, loam_error *err)
+/* Cross attention needs something to read. */
+static loam_status check_encoded(const loam_context *ctx, const loam_batch *in, loam_error *err)
+{
+    const full_batch *b = &ctx->batch;
+    for (int i = 0; i < in->n_tokens; i++) {
+        int32_t q = b->seqs[b->first_seq[i]];
+        if (!memory_encoded(ctx->mem, q))
+            return fail(err, LOAM_E_ARG, "batch: token %d decodes sequence %d, for which nothing was encoded", i, q);
+    }
+    return LOAM_OK;
+}
+
+loam_status batch_fill(loam_context *ctx, const loam_batch *in, bool encode, loam_error *err)
 {
     full_batch *b = &ctx->batch;
-    loam_status status = check_shape(ctx, in, err);
+    b->encode = encode;
+    loam_status status = check_shape(ctx, in, encode, err);
     if (status == LOAM_OK) status = fill_sequences(ctx, in, err);
     if (status == LOAM_OK) status = fill_positions(ctx, in, err);
+    if (status == LOAM_OK && !encode && model_has_cross(ctx->model)) status = check_encoded(ctx, in, err);
     if (status != LOAM_OK) return status;
     b->n_tokens = in->n_tokens;
     b->token = in->token;
     b->embd = in->embd;
     b->n_outputs = 0;
     for (int i = 0; i < in->n_tokens; i++) {
-        b->output[i] = in->logits ? in->logits[i] != 0 : i == in->n_tokens - 1;
+        b->output[i] = encode || pooling_on(ctx) || (in->logits ? in->logits[i] != 0 : i == in->n_tokens - 1);
         b->n_outputs += b->output[i];
     }
     return LOAM_OK;

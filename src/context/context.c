@@ -13,7 +13,7 @@ loam_context_params loam_context_defaults(void)
     return (loam_context_params){
         .struct_size = sizeof(loam_context_params), .n_ctx = 512, .n_batch = 2048, .n_ubatch = 512, .n_seq_max = 1, .unified = true,
         .type_k = LOAM_F16, .type_v = LOAM_F16, .window_full = true, .rope_scaling = LOAM_ROPE_MODEL,
-        .yarn_ext_factor = -1.0f, .yarn_attn_factor = -1.0f, .yarn_beta_fast = -1.0f, .yarn_beta_slow = -1.0f,
+        .yarn_ext_factor = -1.0f, .yarn_attn_factor = -1.0f, .yarn_beta_fast = -1.0f, .yarn_beta_slow = -1.0f, .pooling = LOAM_POOLING_MODEL,
     };
 }
 
@@ -75,36 +75,45 @@ static loam_status settle(loam_context_params *p, int64_t *n_ctx_seq, const loam
 
 static memory_params memory_of(const loam_context_params *p, int64_t n_ctx_seq, const loam_model *model, memory_layer *layers)
 {
-    for (int i = 0; i < model_n_layer(model); i++) {
+    for (int i = 0; i < model_n_cache(model); i++) {
         layer_cache c = model_layer_cache(model, i);
         bool limited = !p->window_full && c.window == WINDOW_STANDARD;
-        layers[i] = (memory_layer){ c.present, c.n_kv_head, c.k_dim, c.v_dim, limited ? c.window_size : 0 };
+        layers[i] = (memory_layer){
+            .present = c.present, .n_kv_head = c.n_kv_head, .k_dim = c.k_dim, .v_dim = c.v_dim, .window = limited ? c.window_size : 0,
+            .encode = c.encode, .r_row = c.r_row, .s_row = c.s_row,
+        };
     }
-    return (memory_params){ layers, model_n_layer(model), p->n_ctx, n_ctx_seq, (int)p->n_seq_max, (int)p->n_batch, p->type_k, p->type_v };
+    return (memory_params){
+        .layers = layers, .n_layer = model_n_cache(model), .n_ctx = p->n_ctx, .n_ctx_seq = n_ctx_seq, .n_seq_max = (int)p->n_seq_max,
+        .n_batch = (int)p->n_batch, .k_type = p->type_k, .v_type = p->type_v,
+        .n_encode = (model_has_cross(model) ? (int64_t)p->n_ctx : 0) + p->n_batch,
+    };
 }
 
 /* ---- plans and buffers ---- */
 
-static build_params build_of(const loam_context *ctx, int n_tokens, int n_outputs, bool embd_input)
+static build_params build_of(const loam_context *ctx, const plan_shape *s)
 {
     const loam_context_params *p = &ctx->p;
     return (build_params){
-        .n_tokens = n_tokens, .n_outputs = n_outputs, .embd_input = embd_input, .want_logits = true, .want_embd = p->embeddings,
+        .n_tokens = s->n_tokens, .n_outputs = s->n_outputs, .embd_input = s->embd_input, .encode = s->kind == PLAN_ENCODE,
+        .dense_rows = ctx->pooling == LOAM_POOLING_NONE, .want_logits = true, .want_embd = p->embeddings,
         .causal = model_causal(ctx->model), .n_ctx_seq = ctx->n_ctx_seq, .rope_scaling = p->rope_scaling,
         .rope_freq_base = p->rope_freq_base, .rope_freq_scale = p->rope_freq_scale, .yarn_ext_factor = p->yarn_ext_factor,
         .yarn_attn_factor = p->yarn_attn_factor, .yarn_beta_fast = p->yarn_beta_fast, .yarn_beta_slow = p->yarn_beta_slow,
-        .yarn_orig_ctx = p->yarn_orig_ctx,
+        .yarn_orig_ctx = p->yarn_orig_ctx, .adapters = ctx->adapter_pairs, .n_adapters = ctx->n_adapters, .control = ctx->control,
     };
 }
 
 static int most_threads(const loam_context_params *p) { return p->n_threads > p->n_threads_batch ? p->n_threads : p->n_threads_batch; }
 
-static loam_status make_plan(const loam_context *ctx, int n_tokens, int n_outputs, bool embd_input, plan **out, loam_error *err)
+static loam_status make_plan(const loam_context *ctx, const plan_shape *s, plan **out, loam_error *err)
 {
     graph g;
-    build_params b = build_of(ctx, n_tokens, n_outputs, embd_input);
-    graph_init(&g, n_tokens, n_outputs);
-    loam_status status = model_build(ctx->model, &b, &g, err);
+    build_params b = build_of(ctx, s);
+    graph_init(&g, s->n_tokens, s->n_outputs);
+    loam_status status = s->kind == PLAN_POOLED ? model_build_pooled(ctx->model, ctx->pooling, s->n_tokens, &g, err)
+                                                : model_build(ctx->model, &b, &g, err);
     if (status != LOAM_OK) {
         graph_free(&g);
         *out = NULL;
@@ -139,12 +148,17 @@ static loam_status fit_buffers(loam_context *ctx, const plan *p, loam_error *err
     return status;
 }
 
-loam_status context_plan(loam_context *ctx, int n_tokens, int n_outputs, bool embd_input, plan **out, loam_error *err)
+static bool same_shape(const plan_shape *a, const plan_shape *b)
+{
+    return a->kind == b->kind && a->n_tokens == b->n_tokens && a->n_outputs == b->n_outputs && a->embd_input == b->embd_input;
+}
+
+loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error *err)
 {
     kept_plan *oldest = &ctx->plans[0];
     for (int i = 0; i < PLANS_KEPT; i++) {
         kept_plan *k = &ctx->plans[i];
-        if (k->p && k->n_tokens == n_tokens && k->n_outputs == n_outputs && k->embd_input == embd_input && k->want_embd == ctx->p.embeddings) {
+        if (k->p && same_shape(&k->shape, &s) && k->want_embd == ctx->p.embeddings) {
             k->used = ++ctx->clock;
             *out = k->p;
             return LOAM_OK;
@@ -152,14 +166,14 @@ loam_status context_plan(loam_context *ctx, int n_tokens, int n_outputs, bool em
         if (!k->p || (oldest->p && k->used < oldest->used)) oldest = k;
     }
     plan *p;
-    loam_status status = make_plan(ctx, n_tokens, n_outputs, embd_input, &p, err);
+    loam_status status = make_plan(ctx, &s, &p, err);
     if (status == LOAM_OK) status = fit_buffers(ctx, p, err);
     if (status != LOAM_OK) {
         plan_free(p);
         return status;
     }
     plan_free(oldest->p);
-    *oldest = (kept_plan){ n_tokens, n_outputs, embd_input, ctx->p.embeddings, ++ctx->clock, p };
+    *oldest = (kept_plan){ s, ctx->p.embeddings, ++ctx->clock, p };
     *out = p;
     return LOAM_OK;
 }
@@ -175,21 +189,35 @@ static loam_status check_memory(const loam_memory_use *use, loam_error *err)
                 (unsigned long long)(use->outputs >> 20), (unsigned long long)(left >> 20));
 }
 
-/* Buffers of the worst case: a full micro-batch and a single token. */
+/* A full micro-batch and a single token of what the model does; how many. */
+static int worst_shapes(const loam_context *ctx, plan_shape shapes[3])
+{
+    int n = 0, most = (int)ctx->p.n_ubatch;
+    if (loam_model_has_encoder(ctx->model)) shapes[n++] = (plan_shape){ PLAN_ENCODE, most, most, false };
+    if (model_keeps_nothing(ctx->model)) return n;
+    shapes[n++] = (plan_shape){ PLAN_DECODE, most, 1, false };
+    shapes[n++] = (plan_shape){ PLAN_DECODE, 1, 1, false };
+    return n;
+}
+
+/* Buffers of the worst case. */
 static loam_status reserve(loam_context *ctx, loam_error *err)
 {
+    plan_shape shapes[3];
     plan *p;
-    loam_status status = context_plan(ctx, (int)ctx->p.n_ubatch, 1, false, &p, err);
-    return status == LOAM_OK ? context_plan(ctx, 1, 1, false, &p, err) : status;
+    loam_status status = LOAM_OK;
+    for (int i = 0, n = worst_shapes(ctx, shapes); i < n && status == LOAM_OK; i++) status = context_plan(ctx, shapes[i], &p, err);
+    return status;
 }
 
 static loam_status build(loam_context *ctx, const loam_context_params *params, loam_error *err)
 {
     loam_status status = settle(&ctx->p, &ctx->n_ctx_seq, ctx->model, params, err);
+    if (status == LOAM_OK) status = pooling_settle(ctx, err);
     if (status != LOAM_OK) return status;
     size_t n = ctx->p.n_batch;
     ctx->k = kernels_get();
-    ctx->layers = mem_zalloc_array((size_t)model_n_layer(ctx->model) + 1, sizeof *ctx->layers);
+    ctx->layers = mem_zalloc_array((size_t)model_n_cache(ctx->model) + 1, sizeof *ctx->layers);
     ctx->row_of = mem_alloc_array(n, sizeof *ctx->row_of);
     ctx->out_rows = mem_alloc_array(n, sizeof *ctx->out_rows);
     ctx->batch.pos = mem_alloc_array(n, sizeof *ctx->batch.pos);
@@ -240,12 +268,19 @@ void loam_context_free(loam_context *ctx)
     mem_free(ctx->layers);
     mem_free(ctx->logits);
     mem_free(ctx->embeddings);
+    mem_free(ctx->rows);
+    mem_free(ctx->pooled);
+    mem_free(ctx->row_of_seq);
     mem_free(ctx->row_of);
     mem_free(ctx->out_rows);
     mem_free(ctx->batch.pos);
     mem_free(ctx->batch.first_seq);
     mem_free(ctx->batch.seqs);
     mem_free(ctx->batch.output);
+    mem_free(ctx->strengths);
+    mem_free(ctx->token_strengths);
+    mem_free(ctx->control);
+    mem_free(ctx->control_data);
     mem_free(ctx);
 }
 
@@ -254,16 +289,18 @@ loam_status loam_context_estimate(const loam_model *model, const loam_context_pa
     if (!model || !use) return fail(err, LOAM_E_ARG, "loam_context_estimate: %s is NULL", model ? "use" : "model");
     loam_context probe = { .model = model };
     loam_status status = settle(&probe.p, &probe.n_ctx_seq, model, params, err);
+    if (status == LOAM_OK) status = pooling_settle(&probe, err);
     if (status != LOAM_OK) return status;
-    memory_layer *layers = mem_zalloc_array((size_t)model_n_layer(model) + 1, sizeof *layers);
+    memory_layer *layers = mem_zalloc_array((size_t)model_n_cache(model) + 1, sizeof *layers);
     if (!layers) return fail_nomem(err, "an estimate", (uint64_t)model_n_layer(model) * sizeof *layers);
     memory_params mp = memory_of(&probe.p, probe.n_ctx_seq, model, layers);
     *use = (loam_memory_use){ .weights = loam_model_bytes(model) };
     plan *p = NULL;
     size_t scratch = 0, shared = 0;
     status = memory_estimate(&mp, &use->cache, err);
-    for (int i = 0; i < 2 && status == LOAM_OK; i++) {
-        status = make_plan(&probe, i ? 1 : (int)probe.p.n_ubatch, 1, false, &p, err);
+    plan_shape shapes[3];
+    for (int i = 0, n = worst_shapes(&probe, shapes); i < n && status == LOAM_OK; i++) {
+        status = make_plan(&probe, &shapes[i], &p, err);
         if (status != LOAM_OK) break;
         size_t a, b;
         plan_scratch(p, most_threads(&probe.p), (int64_t)(probe.p.n_ctx / PAGE_SLOTS + probe.p.n_seq_max + 1), &a, &b);
@@ -304,7 +341,10 @@ void loam_context_set_abort(loam_context *ctx, loam_abort_fn fn, void *user)
     ctx->p.abort_user = user;
 }
 
-void loam_context_set_embeddings(loam_context *ctx, bool on) { ctx->p.embeddings = on; }
+void loam_context_set_embeddings(loam_context *ctx, bool on) 
+{
+    ctx->p.embeddings = on || !loam_model_has_decoder(ctx->model);
+}
 
 loam_perf loam_context_perf(const loam_context *ctx) { return ctx->perf; }
 

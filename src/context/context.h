@@ -2,6 +2,7 @@
 #ifndef LOAM_CONTEXT_CONTEXT_H
 #define LOAM_CONTEXT_CONTEXT_H
 
+#include "base/limits.h"
 #include "base/pool.h"
 #include "graph/plan.h"
 #include "loam/context.h"
@@ -10,16 +11,25 @@
 
 #define PLANS_KEPT 8
 
+typedef enum plan_kind { PLAN_DECODE, PLAN_ENCODE, PLAN_POOLED /* what comes behind pooling: n_tokens rows */ } plan_kind;
+
 /* One plan per shape class: how many tokens, how many outputs, which outputs. */
-typedef struct kept_plan {
+typedef struct plan_shape {
+    plan_kind kind;
     int n_tokens, n_outputs;
-    bool embd_input, want_embd;
+    bool embd_input;
+} plan_shape;
+
+typedef struct kept_plan {
+    plan_shape shape;
+    bool want_embd;
     uint64_t used;                 /* when it ran last: the oldest makes room */
     plan *p;
 } kept_plan;
 
 /* A batch with every default filled in. Arrays have room for n_batch tokens. */
 typedef struct full_batch {
+    bool encode;
     int n_tokens, n_outputs;
     const int32_t *token;
     const float *embd;
@@ -48,19 +58,47 @@ struct loam_context {
     int n_outputs;
     int32_t *row_of;               /* [n_batch] output row of each batch index, -1: none */
     int last_n_tokens;
-    bool have_embeddings;
+    bool have_logits, have_embeddings;
+    loam_pooling pooling;          /* in force: never MODEL */
+    float *rows, *pooled;          /* [n_seq_max] rows of n_embd; results of n_pooled values */
+    int n_pooled, n_rows;          /* n_rows: sequences of the last batch, 0 without pooling */
+    int32_t *row_of_seq;           /* [n_seq_max] -1: not in the last batch */
     int32_t *out_rows;             /* [n_ubatch] */
     full_batch batch;
     loam_perf perf;
+    loam_observe_fn observe;
+    void *observe_user;
+    loam_adapter *adapters[LOAM_MAX_ADAPTERS];
+    graph_adapter adapter_pairs[LOAM_MAX_ADAPTERS];
+    int n_adapters;
+    float *strengths;              /* [n_seq_max][LOAM_MAX_ADAPTERS] */
+    float *token_strengths;        /* [n_batch][n_adapters] of the batch */
+    bool invoked[LOAM_MAX_ADAPTERS][LIMIT_SEQUENCES]; /* activated adapters that have met their invocation ids */
+    weight *control;               /* [n_layer] or NULL */
+    float *control_data;
 };
 
 /* Fills in the defaults and checks every field of every token; changes nothing else. LOAM_E_ARG with the token and field. */
-loam_status batch_fill(loam_context *ctx, const loam_batch *in, loam_error *err);
+loam_status batch_fill(loam_context *ctx, const loam_batch *in, bool encode, loam_error *err);
 
 /* The plan of a shape, made now if it is not kept; buffers are large enough for it afterwards. */
-loam_status context_plan(loam_context *ctx, int n_tokens, int n_outputs, bool embd_input, plan **out, loam_error *err);
+loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error *err);
+/* A run of p with the context's buffers and threads, for n tokens. */
+plan_run context_run(loam_context *ctx, plan *p, int n);
+
+/* pool.c: settles the kind when the context is made; room for results; one row per sequence of the batch from its embeddings. */
+loam_status pooling_settle(loam_context *ctx, loam_error *err);
+bool pooling_on(const loam_context *ctx);
+loam_status pooling_fit(loam_context *ctx, loam_error *err);
+loam_status pooling_run(loam_context *ctx, loam_error *err);
 
 /* Turns the keys of moved tokens to their new positions. */
 loam_status context_apply_shifts(loam_context *ctx, loam_error *err);
+
+/* Shows a step to the observer; plan_run.observe of a context that has one. */
+bool context_observe(void *ctx, const value *v, worker *w, bool ask, uint64_t ns);
+
+/* Strength of every adapter for every token of the filled batch. */
+void context_fill_strengths(loam_context *ctx);
 
 #endif

@@ -5,13 +5,19 @@
 #include "base/os.h"
 #include "context/context.h"
 
+static bool gives_logits(const loam_context *ctx)
+{
+    return loam_model_has_decoder(ctx->model) && !(ctx->batch.encode && model_has_cross(ctx->model));
+}
+
 /* Room for the outputs of the batch, before anything is computed. */
 static loam_status fit_outputs(loam_context *ctx, loam_error *err)
 {
     size_t need = (size_t)ctx->batch.n_outputs, n_vocab = (size_t)loam_model_n_vocab(ctx->model), n_embd = (size_t)loam_model_n_embd(ctx->model);
-    if (need > ctx->cap_outputs) {
-        float *logits = mem_alloc_array(need, n_vocab * sizeof(float));
-        if (!logits) return fail_nomem(err, "logits", (uint64_t)need * n_vocab * 4);
+    bool logits_too = gives_logits(ctx);
+    if (need > ctx->cap_outputs || (logits_too && !ctx->logits)) {
+        float *logits = logits_too ? mem_alloc_array(need, n_vocab * sizeof(float)) : NULL;
+        if (logits_too && !logits) return fail_nomem(err, "logits", (uint64_t)need * n_vocab * 4);
         mem_free(ctx->logits);
         mem_free(ctx->embeddings);
         ctx->logits = logits;
@@ -22,13 +28,13 @@ static loam_status fit_outputs(loam_context *ctx, loam_error *err)
         ctx->embeddings = mem_alloc_array(ctx->cap_outputs, n_embd * sizeof(float));
         if (!ctx->embeddings) return fail_nomem(err, "embeddings", (uint64_t)ctx->cap_outputs * n_embd * 4);
     }
-    return LOAM_OK;
+    return pooling_on(ctx) ? pooling_fit(ctx, err) : LOAM_OK;
 }
 
 static loam_status add_tokens(loam_context *ctx, loam_error *err)
 {
     const full_batch *b = &ctx->batch;
-    loam_status status = memory_begin(ctx->mem);
+    loam_status status = b->encode ? memory_begin_encode(ctx->mem) : memory_begin(ctx->mem);
     for (int i = 0; i < b->n_tokens && status == LOAM_OK; i++) {
         memory_token t = { b->pos[i], b->seqs + b->first_seq[i], b->first_seq[i + 1] - b->first_seq[i] };
         if (t.pos >= ctx->n_ctx_seq && !ctx->p.unified) status = LOAM_E_FULL;
@@ -39,6 +45,19 @@ static loam_status add_tokens(loam_context *ctx, loam_error *err)
     return status == LOAM_OK ? status : fail_nomem(err, "the tables of the cache", 0);
 }
 
+plan_run context_run(loam_context *ctx, plan *p, int n)
+{
+    plan_run run = {
+        .p = p, .k = ctx->k, .threads = ctx->threads, .n_threads = n > 1 ? ctx->p.n_threads_batch : ctx->p.n_threads,
+        .arena = ctx->arena, .scratch = ctx->scratch, .scratch_stride = ctx->scratch_stride,
+        .shared = ctx->shared, .shared_bytes = ctx->shared_bytes,
+        .abort = ctx->p.abort, .abort_user = ctx->p.abort_user,
+        .observe = ctx->observe ? context_observe : NULL, .observe_user = ctx,
+    };
+    if (run.n_threads > pool_threads(ctx->threads)) run.n_threads = pool_threads(ctx->threads);
+    return run;
+}
+
 /* Computes tokens [first, first + n); *row: output rows that are done. */
 static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loam_error *err)
 {
@@ -47,25 +66,21 @@ static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loa
     for (int i = 0; i < n; i++)
         if (b->output[first + i]) ctx->out_rows[n_out++] = i;
     plan *p;
-    loam_status status = context_plan(ctx, n, n_out, b->embd != NULL, &p, err);
+    plan_shape shape = { b->encode ? PLAN_ENCODE : PLAN_DECODE, n, n_out, b->embd != NULL };
+    loam_status status = context_plan(ctx, shape, &p, err);
     if (status != LOAM_OK) return status;
-    plan_run run = {
-        .p = p, .k = ctx->k, .threads = ctx->threads, .n_threads = n > 1 ? ctx->p.n_threads_batch : ctx->p.n_threads,
-        .arena = ctx->arena, .scratch = ctx->scratch, .scratch_stride = ctx->scratch_stride,
-        .shared = ctx->shared, .shared_bytes = ctx->shared_bytes,
-        .abort = ctx->p.abort, .abort_user = ctx->p.abort_user,
-    };
+    plan_run run = context_run(ctx, p, n);
     run.inputs[INPUT_TOKENS] = b->token ? b->token + first : NULL;
     run.inputs[INPUT_EMBD] = b->embd ? b->embd + (size_t)first * (size_t)loam_model_n_embd(ctx->model) : NULL;
     run.inputs[INPUT_POS] = b->pos + first;
     run.inputs[INPUT_OUT_ROWS] = ctx->out_rows;
+    run.inputs[INPUT_ADAPTERS] = ctx->n_adapters ? ctx->token_strengths + (size_t)first * (size_t)ctx->n_adapters : NULL;
     run.outputs[OUTPUT_LOGITS] = ctx->logits ? ctx->logits + (size_t)*row * (size_t)loam_model_n_vocab(ctx->model) : NULL;
-    run.outputs[OUTPUT_EMBD] = ctx->embeddings ? ctx->embeddings + (size_t)*row * (size_t)loam_model_n_embd(ctx->model) : NULL;
-    if (run.n_threads > pool_threads(ctx->threads)) run.n_threads = pool_threads(ctx->threads);
+    run.outputs[OUTPUT_EMBD] = ctx->p.embeddings ? ctx->embeddings + (size_t)*row * (size_t)loam_model_n_embd(ctx->model) : NULL;
     status = memory_view(ctx->mem, first, n, b->pos + first, &run.kv);
     if (status == LOAM_OK) status = plan_execute(&run);
     *row += n_out;
-    return status == LOAM_E_ABORTED ? fail(err, LOAM_E_ABORTED, "the abort callback stopped the batch") : status;
+    return status == LOAM_E_ABORTED ? fail(err, LOAM_E_ABORTED, "the %s stopped the batch", ctx->observe ? "observer or the abort callback" : "abort callback") : status;
 }
 
 static loam_status compute(loam_context *ctx, loam_error *err)
@@ -87,6 +102,7 @@ static void note_outputs(loam_context *ctx)
     ctx->n_outputs = row;
     ctx->last_n_tokens = b->n_tokens;
     ctx->have_embeddings = ctx->p.embeddings;
+    ctx->have_logits = gives_logits(ctx);
 }
 
 static void note_time(loam_context *ctx, uint64_t ns)
@@ -108,27 +124,43 @@ static int code_of(loam_status status)
     }
 }
 
-int loam_decode(loam_context *ctx, const loam_batch *batch, loam_error *err)
+static int run_batch(loam_context *ctx, const loam_batch *batch, bool encode, loam_error *err)
 {
-    if (!ctx || !batch) return code_of(fail(err, LOAM_E_ARG, "loam_decode: %s is NULL", ctx ? "batch" : "context"));
     uint64_t start = os_now_ns();
-    loam_status status = batch_fill(ctx, batch, err);
+    loam_status status = batch_fill(ctx, batch, encode, err);
     if (status == LOAM_OK) status = fit_outputs(ctx, err);
-    if (status == LOAM_OK) status = context_apply_shifts(ctx, err);
+    if (status == LOAM_OK && !encode) status = context_apply_shifts(ctx, err);
     if (status != LOAM_OK) return code_of(status);
     status = add_tokens(ctx, err);
     if (status == LOAM_OK) {
-        ctx->n_outputs = ctx->last_n_tokens = 0; /* the old rows are overwritten from here on */
+        context_fill_strengths(ctx);
+        ctx->n_outputs = ctx->last_n_tokens = ctx->n_rows = 0; /* the old rows are overwritten from here on */
         status = compute(ctx, err);
     }
+    if (status == LOAM_OK && pooling_on(ctx)) status = pooling_run(ctx, err);
     if (status != LOAM_OK) {
         memory_rollback(ctx->mem);
         return code_of(status);
     }
-    memory_commit(ctx->mem);
+    if (model_keeps_nothing(ctx->model)) memory_rollback(ctx->mem);
+    else memory_commit(ctx->mem);
     note_outputs(ctx);
     note_time(ctx, os_now_ns() - start);
     return 0;
+}
+
+int loam_decode(loam_context *ctx, const loam_batch *batch, loam_error *err)
+{
+    if (!ctx || !batch) return code_of(fail(err, LOAM_E_ARG, "loam_decode: %s is NULL", ctx ? "batch" : "context"));
+    return run_batch(ctx, batch, model_keeps_nothing(ctx->model), err);
+}
+
+int loam_encode(loam_context *ctx, const loam_batch *batch, loam_error *err)
+{
+    if (!ctx || !batch) return code_of(fail(err, LOAM_E_ARG, "loam_encode: %s is NULL", ctx ? "batch" : "context"));
+    if (!loam_model_has_encoder(ctx->model))
+        return code_of(fail(err, LOAM_E_ARG, "architecture '%s' has no encoder", loam_model_architecture(ctx->model)));
+    return run_batch(ctx, batch, true, err);
 }
 
 /* ---- outputs ---- */
@@ -143,7 +175,7 @@ static int row_at_index(const loam_context *ctx, int32_t i)
 const float *loam_logits(const loam_context *ctx, int32_t i)
 {
     int row = row_at_index(ctx, i);
-    return row < 0 ? NULL : ctx->logits + (size_t)row * (size_t)loam_model_n_vocab(ctx->model);
+    return row < 0 || !ctx->have_logits ? NULL : ctx->logits + (size_t)row * (size_t)loam_model_n_vocab(ctx->model);
 }
 
 const float *loam_embeddings(const loam_context *ctx, int32_t i)

@@ -97,10 +97,10 @@ loam_status context_apply_shifts(loam_context *ctx, loam_error *err)
 {
     if (!memory_has_shifts(ctx->mem)) return LOAM_OK;
     plan *p;
-    loam_status status = context_plan(ctx, 1, 1, false, &p, err);
+    loam_status status = context_plan(ctx, (plan_shape){ PLAN_DECODE, 1, 1, false }, &p, err);
     if (status != LOAM_OK) return status;
     int widest = 64;
-    for (int i = 0; i < model_n_layer(ctx->model); i++)
+    for (int i = 0; i < model_n_cache(ctx->model); i++)
         if (ctx->layers[i].k_dim > widest) widest = ctx->layers[i].k_dim;
     float *rows = mem_alloc_array(2, (size_t)widest * sizeof *rows);
     if (!rows) return fail_nomem(err, "turning keys", (uint64_t)widest * 8);

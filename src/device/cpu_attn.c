@@ -96,6 +96,30 @@ static void fill_bias(const attention_params *p, int first_head, int heads, int3
     }
 }
 
+/* ---- relative positions (Raffel et al. 2020) ---- */
+
+#define REL_FAR 128 /* distances from here on share the last bucket */
+
+/* Buckets of the distances 0..REL_FAR: half of them one distance each, the others in equal steps of the logarithm. */
+static void fill_buckets(int n, int16_t buckets[REL_FAR + 1])
+{
+    int exact = n / 2;
+    double pace = (n - exact) / mathd_ln((double)REL_FAR / exact);
+    for (int r = 0; r <= REL_FAR; r++) {
+        int b = r < exact ? r : (int)(float)(exact + (double)(float)mathd_ln((double)r / exact) * pace);
+        buckets[r] = (int16_t)(b < n - 1 ? b : n - 1);
+    }
+}
+
+static int bucket_of(const attention_params *p, const int16_t *buckets, int32_t pos, int32_t key)
+{
+    int64_t r = (int64_t)key - pos;
+    int base = p->rel_both_ways && r > 0 ? p->rel_buckets / 2 : 0;
+    if (r < 0 || p->rel_both_ways) r = r < 0 ? -r : r;
+    else r = 0;
+    return base + buckets[r < REL_FAR ? r : REL_FAR];
+}
+
 /* ---- one item ---- */
 
 typedef struct tile {
@@ -107,6 +131,8 @@ typedef struct tile {
     int heads;                     /* query heads of one key-value head */
     int tokens, n_q;
     const int32_t *pos;            /* of the tile's tokens */
+    const float *rel;              /* relative bias [buckets][n_head], NULL: none */
+    int16_t buckets[REL_FAR + 1];
 } tile;
 
 static int tile_tokens(const attention_params *p)
@@ -158,6 +184,16 @@ static void load_queries(tile *t, const value *q, const worker *w, const attenti
                              row_at(q, w, first + i, (int64_t)(head * t->heads + h) * p->k_dim), p->scale, p->k_dim);
 }
 
+/* Bias of token i of the tile for the heads that share key-value head `head`. */
+static void fill_relative(tile *t, const attention_params *p, int head, int i, const int32_t *slot_pos)
+{
+    float *to = t->bias + (size_t)i * (size_t)t->heads * PAGE_SLOTS;
+    for (int s = 0; s < PAGE_SLOTS; s++) {
+        const float *row = slot_pos[s] < 0 ? NULL : t->rel + (size_t)bucket_of(p, t->buckets, t->pos[i], slot_pos[s]) * (size_t)p->n_head;
+        for (int h = 0; h < t->heads; h++) to[h * PAGE_SLOTS + s] = row ? row[head * t->heads + h] : 0.0f;
+    }
+}
+
 /* Partial results of the tile against one page; false when no query sees any slot. */
 static bool one_page(tile *t, const attention_params *p, const worker *w, int head, int32_t page)
 {
@@ -170,8 +206,10 @@ static bool one_page(tile *t, const attention_params *p, const worker *w, int he
         for (int h = 0; h < t->heads; h++) t->visible[i * t->heads + h] = mask;
     }
     if (!any) return false;
-    bool biased = p->alibi_max_bias > 0.0f;
-    for (int i = 0; biased && i < t->tokens; i++)
+    bool biased = p->alibi_max_bias > 0.0f || t->rel;
+    for (int i = 0; t->rel && i < t->tokens; i++)
+        fill_relative(t, p, head, i, slot_pos);
+    for (int i = 0; biased && !t->rel && i < t->tokens; i++)
         fill_bias(p, head * t->heads, t->heads, t->pos[i], slot_pos, t->bias + (size_t)i * (size_t)t->heads * PAGE_SLOTS);
     attn_args a = {
         .page = page_head_at(&layer->shape, layer->pages, page, head),
@@ -184,6 +222,11 @@ static bool one_page(tile *t, const attention_params *p, const worker *w, int he
     return true;
 }
 
+static attn_state state_of(const tile *t, const attention_params *p, int i)
+{
+    return (attn_state){ &t->M[i], &t->S[i], t->O + (size_t)i * (size_t)p->v_dim };
+}
+
 static void clear_state(tile *t, const attention_params *p)
 {
     for (int i = 0; i < t->n_q; i++) t->M[i] = -INFINITY, t->S[i] = 0.0f;
@@ -194,16 +237,20 @@ static void clear_state(tile *t, const attention_params *p)
 static void add_sink(tile *t, const attention_params *p, const kernels *k, int i, float sink)
 {
     memset(t->o, 0, (size_t)p->v_dim * 4);
-    k->attn_merge(&t->M[i], &t->S[i], t->O + (size_t)i * (size_t)p->v_dim, sink, 1.0f, t->o, p->v_dim);
+    k->attn_merge(state_of(t, p, i), (attn_part){ sink, 1.0f, t->o }, p->v_dim);
 }
 
-static void finish_query(tile *t, const attention_params *p, const worker *w, const value *out, int64_t token, int i, int head)
+static void finish_query(const tile *t, const worker *w, const value *v, int64_t token, int i, int head)
 {
-    float *y = row_at(out, w, token, (int64_t)head * p->v_dim);
+    const attention_params *p = &v->p.attn;
+    float *y = row_at(v, w, token, (int64_t)head * p->v_dim);
     w->run->k->scale(y, t->O + (size_t)i * (size_t)p->v_dim, t->S[i] > 0.0f ? 1.0f / t->S[i] : 0.0f, p->v_dim);
 }
 
-static const float *sinks_of(const value *v, const worker *w) { return v->src[2] ? value_data(v->src[2], w) : NULL; }
+static const float *sinks_of(const value *v, const worker *w)
+{
+    return v->src[2] && !v->p.attn.rel_buckets ? value_data(v->src[2], w) : NULL;
+}
 
 static void run_item(const step *s, worker *w, tile *t, const kv_run *run, int64_t first, int head)
 {
@@ -218,13 +265,13 @@ static void run_item(const step *s, worker *w, tile *t, const kv_run *run, int64
     for (int i = 0; i < run->n_pages; i++) {
         if (!one_page(t, p, w, head, run->pages[i])) continue;
         for (int q = 0; q < t->n_q; q++)
-            k->attn_merge(&t->M[q], &t->S[q], t->O + (size_t)q * (size_t)p->v_dim, t->m[q], t->s[q], t->o + (size_t)q * (size_t)p->v_dim, p->v_dim);
+            k->attn_merge(state_of(t, p, q), (attn_part){ t->m[q], t->s[q], t->o + (size_t)q * (size_t)p->v_dim }, p->v_dim);
     }
     const float *sinks = sinks_of(v, w);
     for (int q = 0; q < t->n_q; q++) {
         int h = head * t->heads + q % t->heads;
         if (sinks) add_sink(t, p, k, q, sinks[h]);
-        finish_query(t, p, w, v, first + q / t->heads, q, h);
+        finish_query(t, w, v, first + q / t->heads, q, h);
     }
 }
 
@@ -261,10 +308,10 @@ static void run_split(const step *s, worker *w, tile *t, const kv_run *run)
         clear_state(t, p);
         for (int i = 0; i < run->n_pages; i++) {
             const float *from = partial_of(p, w, i, h);
-            if (from[0] != -INFINITY) k->attn_merge(&t->M[0], &t->S[0], t->O, from[0], from[1], from + 2, p->v_dim);
+            if (from[0] != -INFINITY) k->attn_merge(state_of(t, p, 0), (attn_part){ from[0], from[1], from + 2 }, p->v_dim);
         }
         if (sinks) add_sink(t, p, k, 0, sinks[h]);
-        finish_query(t, p, w, v, run->first, 0, h);
+        finish_query(t, w, v, run->first, 0, h);
     }
 }
 
@@ -275,6 +322,8 @@ void run_attention(const step *s, worker *w)
     const kv_group *group = &w->run->kv->groups[w->run->kv->layers[p->layer].group];
     tile t;
     lay_out_tile(&t, p, (char *)w->scratch);
+    t.rel = v->src[2] && p->rel_buckets ? value_data(v->src[2], w) : NULL;
+    if (t.rel) fill_buckets(p->rel_both_ways ? p->rel_buckets / 2 : p->rel_buckets, t.buckets);
     if (v->ne[2] == 1 && w->nth > 1 && p->n_kv_head < 2 * w->nth && group->runs[0].n_pages > 1 &&
         cpu_attention_shared(v, group->runs[0].n_pages) <= w->run->shared_bytes) {
         run_split(s, w, &t, &group->runs[0]);

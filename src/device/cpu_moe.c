@@ -165,12 +165,13 @@ void run_experts(const step *s, worker *w)
     const value *v = s->v, *m = v->src[0];
     int64_t n_expert = m->ne[2];
     int32_t *count = (int32_t *)w->run->shared, *list = count + n_expert + 1;
-    if (w->ith == 0) sort_by_expert(v->src[2], w, n_expert, count, list);
+    /* In an aborted run the routing is not there: nobody may follow it, and no lists are made. */
+    if (w->ith == 0 && !worker_stopped(w)) sort_by_expert(v->src[2], w, n_expert, count, list);
     worker_barrier(w);
     range rows = range_of(v->ne[0], ROW_UNIT, w->ith, w->nth);
-    for (int64_t e = 0; e < n_expert; e++) {
+    for (int64_t e = 0; e < n_expert && !worker_stopped(w); e++) {
         int n = count[e + 1] - count[e];
-        if (n > 0 && !worker_stopped(w)) one_expert(s, w, e, list + count[e], n, rows);
+        if (n > 0) one_expert(s, w, e, list + count[e], n, rows);
     }
     worker_barrier(w); /* the lists are used again by the next product */
 }

@@ -119,6 +119,26 @@ static void gate_xielu(float *y, const float *x, const float p[4], int64_t n)
     }
 }
 
+/* T5 is run this way in the field, and its scores, which nothing scales, carry the rounding to the logits. */
+static void gate_gelu_half(float *y, const float *x, const float *up, int64_t n, const kernels *k)
+{
+    enum { RUN = 256 };
+    uint16_t half[RUN];
+    float f[RUN];
+    for (int64_t i = 0; i < n; i += RUN) {
+        int64_t m = min64(RUN, n - i);
+        k->encode[LOAM_F16](x + i, half, m);
+        k->decode[LOAM_F16](half, f, m);
+        k->gelu(f, f, NULL, m);
+        k->encode[LOAM_F16](f, half, m);
+        k->decode[LOAM_F16](half, f, m);
+        for (int64_t j = 0; j < m; j++) {
+            float v = x[i + j] >= 10.0f ? x[i + j] : x[i + j] <= -10.0f ? 0.0f : f[j];
+            y[i + j] = up ? v * up[i + j] : v;
+        }
+    }
+}
+
 static gate_fn gate_of(const kernels *k, gate_kind kind)
 {
     switch (kind) {
@@ -129,6 +149,9 @@ static gate_fn gate_of(const kernels *k, gate_kind kind)
     case GATE_RELU: return k->relu;
     case GATE_RELU2: return k->relu2;
     case GATE_SIGMOID: return k->sigmoid;
+    case GATE_SOFTPLUS: return k->softplus;
+    case GATE_EXP: return k->exp_;
+    case GATE_TANH: return k->tanh_;
     default: return NULL;
     }
 }
@@ -145,6 +168,7 @@ void run_gate(const step *s, worker *w)
             float *y = row_at(v, w, t, c);
             const float *x = row_at(a, w, t, c), *u = b ? row_at(b, w, t, c) : NULL;
             if (f) f(y, x, u, e - c);
+            else if (v->p.gate.kind == GATE_GELU_HALF) gate_gelu_half(y, x, u, e - c, k);
             else if (v->p.gate.kind == GATE_OAI) gate_oai(y, x, u, e - c, k);
             else gate_xielu(y, x, v->p.gate.p, e - c);
         }

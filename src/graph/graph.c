@@ -29,6 +29,14 @@ static const struct {
 #undef OP
 };
 
+bool op_has_effect(op_kind op)
+{
+    switch (op) {
+    case OP_KV_WRITE: case OP_CONV: case OP_TOKEN_SHIFT: case OP_SCAN: case OP_DELTA: case OP_WKV6: case OP_WKV7: return true;
+    default: return false;
+    }
+}
+
 const char *op_name(op_kind op) { return op >= 0 && op < OP_COUNT ? ops[op].name : "?"; }
 
 int64_t value_tokens(const value *v) { return v->ne[2]; }
@@ -88,10 +96,9 @@ static value *append(graph *g)
 }
 
 /* A fresh value with its inputs; NULL once the graph has failed or when a required input is missing. */
-static value *begin(graph *g, op_kind op, value *a, value *b, value *c)
+static value *begin_with(graph *g, op_kind op, value *const src[GRAPH_MAX_SRC])
 {
     if (g->error.code != LOAM_OK) return NULL;
-    value *src[GRAPH_MAX_SRC] = { a, b, c };
     for (int i = 0; i < ops[op].least; i++)
         if (!src[i]) {
             graph_fail(g, LOAM_E_ARG, "%s of block %d: input %d is missing", ops[op].name, g->layer, i);
@@ -107,8 +114,13 @@ static value *begin(graph *g, op_kind op, value *a, value *b, value *c)
     v->name = ops[op].name;
     v->type = LOAM_F32;
     v->buffer = -1;
-    memcpy(v->src, src, sizeof src);
+    memcpy(v->src, src, sizeof v->src);
     return v;
+}
+
+static value *begin(graph *g, op_kind op, value *a, value *b, value *c)
+{
+    return begin_with(g, op, (value *const[GRAPH_MAX_SRC]){ a, b, c });
 }
 
 /* Contiguous strides for the value's type and extents. */
@@ -146,11 +158,11 @@ value *g_input(graph *g, input_kind kind, int64_t width)
     if (g->inputs[kind]) return g->inputs[kind];
     value *v = begin(g, OP_INPUT, NULL, NULL, NULL);
     if (!v) return NULL;
-    static const char *names[] = { "tokens", "embeddings", "positions", "output rows" };
+    static const char *names[] = { "tokens", "embeddings", "positions", "output rows", "adapter strengths" };
     v->name = names[kind];
     v->layer = -1;
     v->p.in.input = kind;
-    v->type = kind == INPUT_EMBD ? LOAM_F32 : LOAM_I32;
+    v->type = kind == INPUT_EMBD || kind == INPUT_ADAPTERS ? LOAM_F32 : LOAM_I32;
     v->ne[0] = width;
     v->ne[1] = v->ne[3] = 1;
     v->ne[2] = kind == INPUT_OUT_ROWS ? g->n_outputs : g->n_tokens;
@@ -231,14 +243,13 @@ value *g_gate_xielu(graph *g, value *x, const float p[4])
     return finish(g, v);
 }
 
-value *g_norm(graph *g, norm_kind kind, value *x, const weight *w, const weight *b, float eps, int group)
+value *g_norm(graph *g, value *x, const weight *w, const weight *b, norm_params p)
 {
     value *wv = g_weight(g, w), *bv = g_weight(g, b);
     value *v = begin(g, OP_NORM, x, wv, bv);
     if (!v) return NULL;
-    v->p.norm.kind = kind;
-    v->p.norm.eps = eps;
-    v->p.norm.group = group ? group : (int)(x->ne[0] * x->ne[1]);
+    v->p.norm = p;
+    if (p.group == 0) v->p.norm.group = (int)(x->ne[0] * x->ne[1]);
     return finish(g, v);
 }
 
@@ -307,9 +318,9 @@ value *g_kv_write(graph *g, value *k, value *v, int layer)
     return finish(g, w);
 }
 
-value *g_attention(graph *g, value *q, value *written, const weight *sinks, const attention_params *p)
+value *g_attention(graph *g, value *q, value *written, const weight *extra, const attention_params *p)
 {
-    value *v = begin(g, OP_ATTENTION, q, written, g_weight(g, sinks));
+    value *v = begin(g, OP_ATTENTION, q, written, g_weight(g, extra));
     if (!v) return NULL;
     v->p.attn = *p;
     return finish(g, v);
@@ -342,6 +353,94 @@ value *g_expert_scale(graph *g, value *y, const weight *s, value *routing)
 value *g_expert_sum(graph *g, value *y, value *routing) { return binary(g, OP_EXPERT_SUM, y, routing); }
 
 value *g_expert_weigh(graph *g, value *x, value *routing) { return binary(g, OP_EXPERT_WEIGH, x, routing); }
+
+/* ---- recurrent states ---- */
+
+static value *stateful(graph *g, op_kind op, value *const src[GRAPH_MAX_SRC], const state_params *p)
+{
+    value *v = begin_with(g, op, src);
+    if (v) v->p.state = *p;
+    return finish(g, v);
+}
+
+value *g_conv(graph *g, value *x, const weight *w, const weight *bias, const state_params *p)
+{
+    value *wv = g_weight(g, w), *bv = g_weight(g, bias);
+    return stateful(g, OP_CONV, (value *const[GRAPH_MAX_SRC]){ x, wv, bv }, p);
+}
+
+value *g_token_shift(graph *g, value *x, const state_params *p)
+{
+    return stateful(g, OP_TOKEN_SHIFT, (value *const[GRAPH_MAX_SRC]){ x }, p);
+}
+
+value *g_scan(graph *g, const scan_inputs *in, const state_params *p)
+{
+    value *a = g_weight(g, in->a), *d = g_weight(g, in->d);
+    return stateful(g, OP_SCAN, (value *const[GRAPH_MAX_SRC]){ in->x, in->dt, in->b, in->c, a, d }, p);
+}
+
+value *g_delta(graph *g, const delta_inputs *in, const state_params *p)
+{
+    return stateful(g, OP_DELTA, (value *const[GRAPH_MAX_SRC]){ in->v, in->q, in->k, in->decay, in->beta }, p);
+}
+
+value *g_wkv6(graph *g, const wkv6_inputs *in, const state_params *p)
+{
+    value *u = g_weight(g, in->bonus);
+    return stateful(g, OP_WKV6, (value *const[GRAPH_MAX_SRC]){ in->v, in->r, in->k, in->w, u }, p);
+}
+
+value *g_wkv7(graph *g, const wkv7_inputs *in, const state_params *p)
+{
+    return stateful(g, OP_WKV7, (value *const[GRAPH_MAX_SRC]){ in->v, in->r, in->k, in->w, in->kk, in->ka }, p);
+}
+
+value *g_head_dot(graph *g, value *a, value *b, value *v) { return finish(g, begin(g, OP_HEAD_DOT, v, a, b)); }
+
+/* ---- adapters ---- */
+
+static const adapter_pair *pair_of(const graph_adapter *a, const weight *w)
+{
+    for (int i = 0; i < a->n_pairs; i++)
+        if (a->pairs[i].base == w) return &a->pairs[i];
+    return NULL;
+}
+
+/* Strength of adapter i for each of `tokens` rows: [1, tokens]. */
+static value *strength(graph *g, int i, int64_t tokens)
+{
+    bool narrowed = tokens != g->n_tokens;
+    value **s = &g->strengths[narrowed];
+    if (!*s) {
+        value *all = g_input(g, INPUT_ADAPTERS, g->n_adapters);
+        *s = narrowed ? g_select(g, all, g_input(g, INPUT_OUT_ROWS, 1)) : all;
+    }
+    return g_view(g, *s, i, 1, 1);
+}
+
+value *g_adapt(graph *g, const weight *w, value *x, value *routing, value *y)
+{
+    for (int i = 0; y && i < g->n_adapters; i++) {
+        const adapter_pair *p = pair_of(&g->adapters[i], w);
+        if (!p) continue;
+        value *low = routing ? g_experts(g, p->a, x, routing) : g_matmul(g, p->a, x);
+        value *delta = routing ? g_experts(g, p->b, low, routing) : g_matmul(g, p->b, low);
+        y = g_add(g, y, g_mul(g, g_scale(g, delta, p->scale), strength(g, i, y->ne[2])));
+    }
+    return y;
+}
+
+value *g_adapt_rows(graph *g, const weight *table, value *ids, value *y)
+{
+    for (int i = 0; y && i < g->n_adapters; i++) {
+        const adapter_pair *p = pair_of(&g->adapters[i], table);
+        if (!p) continue;
+        value *delta = g_scale(g, g_matmul(g, p->b, g_embed(g, p->a, ids)), p->scale);
+        y = g_add(g, y, g_mul(g, delta, strength(g, i, y->ne[2])));
+    }
+    return y;
+}
 
 void g_output(graph *g, output_kind kind, value *v)
 {

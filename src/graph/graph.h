@@ -24,7 +24,7 @@ typedef enum op_kind {
     OP_COUNT
 } op_kind;
 
-#define GRAPH_MAX_SRC 3
+#define GRAPH_MAX_SRC 6
 
 /* A weight of a model, bound once: data stays where the file is mapped. */
 typedef struct weight {
@@ -40,13 +40,15 @@ typedef enum input_kind {
     INPUT_EMBD,            /* F32 [D, T] rows given by the caller in place of ids */
     INPUT_POS,             /* I32 [1, T] positions */
     INPUT_OUT_ROWS,        /* I32 [1, n_out] which tokens' outputs are wanted */
+    INPUT_ADAPTERS,        /* F32 [n_adapters, T] strength of each adapter for each token */
     INPUT_COUNT
 } input_kind;
 
 typedef enum output_kind { OUTPUT_LOGITS, OUTPUT_EMBD, OUTPUT_COUNT } output_kind;
 
 typedef enum gate_kind { GATE_SILU, GATE_GELU, GATE_GELU_ERF, GATE_GELU_QUICK, GATE_RELU, GATE_RELU2, GATE_SIGMOID,
-                         GATE_OAI, GATE_XIELU } gate_kind;
+                         GATE_SOFTPLUS, GATE_EXP, GATE_TANH, GATE_OAI, GATE_XIELU,
+                         GATE_GELU_HALF /* GELU of values rounded to F16, rounded to F16; x above 10, 0 below -10 */ } gate_kind;
 typedef enum norm_kind { NORM_RMS, NORM_LAYER } norm_kind;
 typedef enum rope_kind { ROPE_NORM, ROPE_NEOX, ROPE_MROPE, ROPE_IMROPE } rope_kind;
 typedef enum window_kind { WINDOW_NONE, WINDOW_STANDARD, WINDOW_CHUNKED, WINDOW_SYMMETRIC } window_kind;
@@ -75,6 +77,8 @@ typedef struct attention_params {
     window_kind window;
     int window_size;
     float alibi_max_bias;      /* 0 = off */
+    int rel_buckets;           /* > 0: the third input is no sink but a bias [n_head, rel_buckets] by relative position (T5) */
+    bool rel_both_ways;        /* half of the buckets for later positions */
 } attention_params;
 
 typedef struct route_params {
@@ -85,6 +89,19 @@ typedef struct route_params {
     float scale;               /* 1 = none */
     int divide;                /* chunk experts: selected index is divided by this; 1 = none */
 } route_params;
+
+/* An operation that carries a state from token to token (tensor/pages.h). */
+typedef struct state_params {
+    int layer;
+    int64_t at;                /* CONV, TOKEN_SHIFT: first float of the layer's r row that is its own */
+    int64_t first;             /* CONV: channel of the weights that belongs to the first channel of x */
+    bool spread;               /* DELTA: value head h reads key head h / (value heads / key heads), else h mod key heads */
+} state_params;
+typedef struct norm_params {
+    norm_kind kind;
+    float eps;
+    int group;                 /* values normalised together; 0 = the whole row */
+} norm_params;
 
 typedef struct value value;
 struct value {
@@ -102,7 +119,7 @@ struct value {
         struct { int64_t offset; } view;                       /* bytes into src[0] */
         struct { float a, b; } f;                              /* SCALE a; CLAMP a..b; SOFTCAP a */
         struct { gate_kind kind; float p[4]; } gate;           /* XIELU: alpha_p, alpha_n, beta, eps */
-        struct { norm_kind kind; float eps; int group; } norm; /* group: values normalised together */
+        norm_params norm;
         struct { float t, n, o; } temp;                        /* factor 1 + t * ln(1 + floor((pos + o) / n)) */
         rope_params rope;                                      /* ROPE_TABLE */
         struct { int offset; bool neox; } turn;                /* ROPE: first rotated value of each head */
@@ -110,6 +127,7 @@ struct value {
         struct { int layer; } kv;
         attention_params attn;
         route_params route;
+        state_params state;
     } p;
     /* set by the planner */
     int id;                    /* index in graph order */
@@ -118,6 +136,17 @@ struct value {
     bool replicated;           /* every thread has a copy of its own */
 };
 
+/* Low-rank additions to weights (LoRA, Hu et al. 2021): where W is multiplied with x, adapter i adds strength_i * B (A x). */
+typedef struct adapter_pair {
+    const weight *base, *a, *b;
+    float scale;               /* alpha / rank, or 1 */
+} adapter_pair;
+
+typedef struct graph_adapter {
+    const adapter_pair *pairs; /* at most one per base weight */
+    int n_pairs;
+} graph_adapter;
+
 typedef struct graph {
     value **values;            /* in order of construction: a topological order */
     int n_values;
@@ -125,6 +154,9 @@ typedef struct graph {
     void *blocks;              /* chain of node blocks */
     int n_tokens, n_outputs;
     int layer;                 /* current block, stamped on new values */
+    const graph_adapter *adapters;
+    int n_adapters;
+    value *strengths[2];       /* of the adapters: for all tokens, for the wanted rows */
     value *inputs[INPUT_COUNT];
     value *outputs[OUTPUT_COUNT];
     loam_error error;          /* first mistake; code LOAM_OK when there is none */
@@ -150,8 +182,8 @@ value *g_clamp(graph *g, value *x, float lo, float hi);
 value *g_softcap(graph *g, value *x, float cap);                   /* cap 0 gives x */
 value *g_gate(graph *g, gate_kind kind, value *gate, value *up);   /* f(gate) * up; up NULL: f(gate) */
 value *g_gate_xielu(graph *g, value *x, const float p[4]);
-/* Norm over each run of `group` values of a row (0 = whole row). w: NULL, [group] shared by the runs, or the whole row. */
-value *g_norm(graph *g, norm_kind kind, value *x, const weight *w, const weight *b, float eps, int group);
+/* w: NULL, [group] shared by the runs, or the whole row. */
+value *g_norm(graph *g, value *x, const weight *w, const weight *b, norm_params p);
 value *g_concat(graph *g, value *a, value *b);                     /* along ne[0]; b's ne[1] may be 1 and is repeated */
 value *g_temperature(graph *g, value *x, value *pos, float t, float n, float o);
 value *g_rope_table(graph *g, value *pos, const rope_params *p, const weight *factors); /* [n_rot, T]: cos then sin */
@@ -159,7 +191,8 @@ value *g_rope(graph *g, value *x, value *table, int offset, bool neox);  /* x [K
 value *g_matmul(graph *g, const weight *w, value *x);              /* [out, T] */
 value *g_matmul_heads(graph *g, const weight *w, value *x);        /* w [in, out, H], x [in, H, T] -> [out, H, T] */
 value *g_kv_write(graph *g, value *k, value *v, int layer);        /* k [k_dim, G, T], v [v_dim, G, T]; gives a token for attention */
-value *g_attention(graph *g, value *q, value *written, const weight *sinks, const attention_params *p); /* [v_dim, H, T] */
+value *g_attention(graph *g, value *q, value *written, const weight *extra, const attention_params *p); /* [v_dim, H, T] */
+                                                                      /* extra: sinks [H], or the relative bias */
 value *g_route(graph *g, value *logits, const weight *bias, const route_params *p); /* routing: I32 [2 * n_used, T] */
 value *g_experts(graph *g, const weight *w, value *x, value *routing); /* w [in, out, E]; x [in, T] or [in, U, T] -> [out, U, T] */
 value *g_expert_add(graph *g, value *y, const weight *b, value *routing);   /* b [out, E] */
@@ -167,12 +200,50 @@ value *g_expert_scale(graph *g, value *y, const weight *s, value *routing); /* s
 value *g_expert_sum(graph *g, value *y, value *routing);           /* sum over the experts of weight * y (routing NULL: of y), in
                                                                       rank order: [out, T] */
 value *g_expert_weigh(graph *g, value *x, value *routing);         /* [in, T] -> [in, U, T]: weight * x (sigpost) */
+
+/* Recurrent states. Every token continues the state of its sequence; [width, T] are rows of any form. */
+/* Causal convolution of each channel with its own taps: w [taps, channels], bias [channels] or NULL; gives [channels, T]. */
+value *g_conv(graph *g, value *x, const weight *w, const weight *bias, const state_params *p);
+/* The previous token's row minus this one's; before the first token stands a row of zeros. */
+value *g_token_shift(graph *g, value *x, const state_params *p);
+/* Selective scan (Mamba): per head of P rows and N states a row: s = exp(dt a) s + dt x b; y = s c + d x. x [P, heads, T];
+ * b, c [N, groups, T], a head reads group head / (heads / groups). dt, a, d: one per head (Mamba 2), or dt, d one per row
+ * and a [N, rows] (Mamba 1). */
+typedef struct scan_inputs {
+    value *x, *dt, *b, *c;
+    const weight *a, *d;
+} scan_inputs;
+value *g_scan(graph *g, const scan_inputs *in, const state_params *p);
+/* Gated delta rule (Yang et al. 2024): q, k [N, key heads, T]; v [P, value heads, T]; decay [1 or N, value heads, T] in 0..1,
+ * beta [1, value heads, T]; gives [P, value heads, T]. */
+typedef struct delta_inputs {
+    value *q, *k, *v, *decay, *beta;
+} delta_inputs;
+value *g_delta(graph *g, const delta_inputs *in, const state_params *p);
+/* RWKV 6: all [N, heads, T]; bonus [N, heads] or NULL (the state is read after the token). */
+typedef struct wkv6_inputs {
+    value *r, *k, *v, *w;
+    const weight *bonus;
+} wkv6_inputs;
+value *g_wkv6(graph *g, const wkv6_inputs *in, const state_params *p);
+/* RWKV 7: all [N, heads, T]; kk the removed direction, ka what is put in its place. */
+typedef struct wkv7_inputs {
+    value *r, *w, *k, *v, *kk, *ka;
+} wkv7_inputs;
+value *g_wkv7(graph *g, const wkv7_inputs *in, const state_params *p);
+value *g_head_dot(graph *g, value *a, value *b, value *v);         /* per head: (a . b) v; all [N, heads, T] */
+
+/* y plus the additions of all adapters to the product of w with x (and routing, for experts; NULL otherwise). */
+value *g_adapt(graph *g, const weight *w, value *x, value *routing, value *y);
+/* The same for rows y of an embedding table that ids picked. */
+value *g_adapt_rows(graph *g, const weight *table, value *ids, value *y);
 void g_output(graph *g, output_kind kind, value *v);
 /* Names the value in traces; returns it. `name` must be static text. */
 value *g_name(value *v, const char *name);
 
 /* ---- facts ---- */
 const char *op_name(op_kind op);
+bool op_has_effect(op_kind op);             /* changes the cache or a state: runs also when nobody reads its result */
 int64_t value_tokens(const value *v);       /* extent of the token axis */
 int64_t value_bytes(const value *v);
 

@@ -124,7 +124,7 @@ static void mark_used(graph *g)
         if (g->outputs[i]) g->outputs[i]->last_use = INT_MAX;
     for (int i = g->n_values - 1; i >= 0; i--) {
         value *v = g->values[i];
-        if (v->op == OP_KV_WRITE && v->last_use < 0) v->last_use = v->id; /* an effect, not only a value */
+        if (op_has_effect(v->op) && v->last_use < 0) v->last_use = v->id; /* an effect, not only a value */
         if (v->last_use < 0) continue;
         for (int s = 0; s < GRAPH_MAX_SRC; s++)
             if (v->src[s] && v->src[s]->last_use < v->id) v->src[s]->last_use = v->id;

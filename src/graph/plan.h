@@ -60,7 +60,10 @@ typedef struct plan_run {
     const kv_view *kv;
     bool (*abort)(void *user);        /* NULL: never; polled by the first thread */
     void *abort_user;
-    atomic_int stop;                  /* set when abort said so */
+    atomic_int stop;                  /* set when abort or the observer said so */
+    /* Called by the first thread before (ask) and after a step, while all others wait; NULL: none. */
+    bool (*observe)(void *user, const value *v, worker *w, bool ask, uint64_t ns);
+    void *observe_user;
 } plan_run;
 
 struct worker {

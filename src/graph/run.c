@@ -1,4 +1,5 @@
 /* run.c - executes a plan: every thread walks the steps, all meet at the barriers. Allocates nothing. */
+#include "base/os.h"
 #include "graph/plan.h"
 
 void *value_data(const value *v, const worker *w)
@@ -27,6 +28,19 @@ void worker_barrier(worker *w)
     if (w->nth > 1) pool_barrier(w->run->threads, w->ith);
 }
 
+/* One step that is looked at: all threads meet before and after it. */
+static void run_observed(const step *s, worker *w)
+{
+    plan_run *r = w->run;
+    worker_barrier(w);
+    bool show = w->ith == 0 && !worker_stopped(w) && r->observe(r->observe_user, s->v, w, true, 0);
+    uint64_t start = os_now_ns();
+    if (s->split == SPLIT_OWN || !worker_stopped(w)) s->run(s, w);
+    worker_barrier(w);
+    if (show && !worker_stopped(w) && !r->observe(r->observe_user, s->v, w, false, os_now_ns() - start)) atomic_store(&r->stop, 1);
+    worker_barrier(w);
+}
+
 /* An aborted run still passes all barriers, so that no thread is left waiting. */
 static void walk(void *arg, int ith, int nth)
 {
@@ -34,6 +48,10 @@ static void walk(void *arg, int ith, int nth)
     worker w = { .ith = ith, .nth = nth, .run = r, .scratch = r->scratch + (size_t)ith * r->scratch_stride };
     for (int i = 0; i < r->p->n_steps; i++) {
         const step *s = &r->p->steps[i];
+        if (r->observe) {
+            run_observed(s, &w);
+            continue;
+        }
         if (s->barrier) worker_barrier(&w);
         if (s->split == SPLIT_OWN || !worker_stopped(&w)) s->run(s, &w);
     }

@@ -181,6 +181,8 @@ bool shape_attention(value *v, char *why, size_t n)
     if (q->ne[0] != p->k_dim || q->ne[1] != p->n_head)
         return no(why, n, "queries are %lld x %lld, expected %d x %d", LL(q->ne[0]), LL(q->ne[1]), p->k_dim, p->n_head);
     if (p->n_kv_head < 1 || p->n_head % p->n_kv_head) return no(why, n, "%d heads do not share %d key heads evenly", p->n_head, p->n_kv_head);
+    if (s && (s->type != LOAM_F32 || s->ne[1] != (p->rel_buckets ? p->rel_buckets : 1)))
+        return no(why, n, "%lld rows of biases for %d buckets", LL(s->ne[1]), p->rel_buckets);
     if (s && s->ne[0] != p->n_head) return no(why, n, "%lld sinks for %d heads", LL(s->ne[0]), p->n_head);
     set(v, p->v_dim, p->n_head, q->ne[2]);
     return true;
@@ -236,5 +238,72 @@ bool shape_expert_weigh(value *v, char *why, size_t n)
     const value *x = v->src[0];
     if (!is_float(x, "input", why, n)) return false;
     set(v, row_of(x), used_of(v->src[1]), x->ne[2]);
+    return true;
+}
+
+/* ---- recurrent states ---- */
+
+static int64_t all_of(const value *w) { return w->ne[0] * w->ne[1] * w->ne[2]; }
+
+static bool floats_in(const value *v, char *why, size_t n)
+{
+    for (int i = 0; i < GRAPH_MAX_SRC; i++) {
+        const value *x = v->src[i];
+        if (x && !is_float(x, x->name, why, n)) return false;
+        if (x && x->op != OP_WEIGHT && x->ne[2] != v->src[0]->ne[2]) return no(why, n, "inputs have different numbers of tokens");
+    }
+    return true;
+}
+
+bool shape_conv(value *v, char *why, size_t n)
+{
+    const value *x = v->src[0], *w = v->src[1], *b = v->src[2];
+    if (!floats_in(v, why, n)) return false;
+    int64_t channels = all_of(w) / (w->ne[0] ? w->ne[0] : 1), last = v->p.state.first + row_of(x);
+    if (w->ne[0] < 1 || w->ne[0] > 64) return no(why, n, "%lld taps; 1 to 64 are supported", LL(w->ne[0]));
+    if (last > channels || (b && last > all_of(b))) return no(why, n, "weights for %lld channels, %lld are needed", LL(channels), LL(last));
+    set(v, row_of(x), 1, x->ne[2]);
+    return true;
+}
+
+bool shape_scan(value *v, char *why, size_t n)
+{
+    const value *x = v->src[0], *dt = v->src[1], *b = v->src[2], *c = v->src[3], *a = v->src[4], *d = v->src[5];
+    if (!floats_in(v, why, n)) return false;
+    int64_t heads = x->ne[1], rows = row_of(x), states = b->ne[0];
+    bool each = all_of(a) == states * rows && row_of(dt) == rows && all_of(d) == rows && heads == 1;
+    bool shared = all_of(a) == heads && row_of(dt) == heads && all_of(d) == heads;
+    if (!each && !shared) return no(why, n, "%lld steps and %lld decays for %lld rows of %lld states", LL(row_of(dt)), LL(all_of(a)), LL(rows), LL(states));
+    if (c->ne[0] != states || c->ne[1] != b->ne[1] || b->ne[1] < 1 || heads % b->ne[1])
+        return no(why, n, "%lld heads do not share %lld groups evenly", LL(heads), LL(b->ne[1]));
+    set(v, x->ne[0], x->ne[1], x->ne[2]);
+    return true;
+}
+
+bool shape_delta(value *v, char *why, size_t n)
+{
+    const value *x = v->src[0], *q = v->src[1], *k = v->src[2], *decay = v->src[3], *beta = v->src[4];
+    if (!floats_in(v, why, n)) return false;
+    int64_t heads = x->ne[1], keys = q->ne[0];
+    if (k->ne[0] != keys || k->ne[1] != q->ne[1] || q->ne[1] < 1 || heads % q->ne[1])
+        return no(why, n, "%lld value heads do not share %lld key heads evenly", LL(heads), LL(k->ne[1]));
+    if (row_of(beta) != heads || (row_of(decay) != heads && row_of(decay) != heads * keys))
+        return no(why, n, "%lld decays and %lld betas for %lld heads", LL(row_of(decay)), LL(row_of(beta)), LL(heads));
+    set(v, x->ne[0], x->ne[1], x->ne[2]);
+    return true;
+}
+
+/* All inputs of one form; the bonus of RWKV 6 is a weight of one row. */
+bool shape_wkv(value *v, char *why, size_t n)
+{
+    const value *x = v->src[0];
+    if (!floats_in(v, why, n)) return false;
+    for (int i = 1; i < GRAPH_MAX_SRC; i++) {
+        const value *y = v->src[i];
+        if (!y) continue;
+        bool good = y->op == OP_WEIGHT ? all_of(y) == row_of(x) : y->ne[0] == x->ne[0] && y->ne[1] == x->ne[1];
+        if (!good) return no(why, n, "input %d is %lld x %lld, not %lld x %lld", i, LL(y->ne[0]), LL(y->ne[1]), LL(x->ne[0]), LL(x->ne[1]));
+    }
+    set(v, x->ne[0], x->ne[1], x->ne[2]);
     return true;
 }

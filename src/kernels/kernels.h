@@ -87,7 +87,65 @@ typedef void (*attn_fn)(const attn_args *a);
 
 /* Merges page results in ascending order into the running state (M, S, O), which starts as (-inf, 0, 0):
  * M' = max(M, m); a = exp(M - M'), b = exp(m - M'); S' = fma(S, a, s * b); O' = fma(O, a, o * b). m = -inf changes nothing. */
-typedef void (*attn_merge_fn)(float *M, float *S, float *O, float m, float s, const float *o, int v_dim);
+typedef struct attn_state {
+    float *m, *s, *o;         /* o: [v_dim] */
+} attn_state;
+typedef struct attn_part {
+    float m, s;
+    const float *o;           /* [v_dim] */
+} attn_part;
+typedef void (*attn_merge_fn)(attn_state into, attn_part part, int v_dim);
+
+/* ---- recurrent states: one token --------------------------------------------------------------------------------- */
+
+/* Short causal convolution of n channels: y = w[0] win[0] + ... + w[taps - 1] x (+ bias), fma by ascending tap from +0; then
+ * the window moves on by x. */
+typedef struct conv_args {
+    float *y, *win;           /* win [taps - 1][win_stride], oldest first */
+    const float *x, *w;       /* w [taps][w_stride] */
+    const float *bias;        /* NULL: none */
+    size_t win_stride, w_stride;
+    int taps;
+    int64_t n;
+} conv_args;
+typedef void (*conv_fn)(const conv_args *a);
+
+/* Selective scan: each row holds n states. s = fma(s, exp(dt a), (dt x) b); y = fma(d, x, sum of s c). Sums over the row. */
+typedef struct scan_args {
+    float *s, *y;             /* s [rows][n]; y [rows] */
+    const float *x, *b, *c;   /* x [rows]; b, c [n] */
+    const float *dt, *a, *d;  /* each: [rows], [rows][n], [rows]; shared: one value of each */
+    int64_t rows, n;
+} scan_args;
+typedef void (*scan_fn)(const scan_args *a);
+
+/* Gated delta rule: t = s decay; u = beta (v - sum of t k); s = fma(u, k, t); y = sum of s q. */
+typedef struct delta_args {
+    float *s, *y;             /* s [rows][n]; y [rows] */
+    const float *q, *k, *v;   /* q, k [n]; v [rows] */
+    const float *decay;       /* each: [n]; else one */
+    float beta;
+    bool each;
+    int64_t rows, n;
+} delta_args;
+typedef void (*delta_fn)(const delta_args *a);
+
+/* RWKV 6: s [n keys][n values], keys ascending: with u: y = fma(r, fma(u k, v, s), y), then s = fma(s, w, k v); without: the
+ * state first, y = fma(r, s, y). y starts at +0. */
+typedef struct wkv6_args {
+    float *s, *y;
+    const float *r, *k, *v, *w, *u; /* [n]; u NULL: none */
+    int64_t n;
+} wkv6_args;
+typedef void (*wkv6_fn)(const wkv6_args *a);
+
+/* RWKV 7: e = -(sum of s kk); s = fma(s, w, fma(v, k, e ka)); y = sum of s r. */
+typedef struct wkv7_args {
+    float *s, *y;             /* s [rows][n]; y [rows] */
+    const float *r, *w, *k, *v, *kk, *ka; /* [n]; v [rows] */
+    int64_t rows, n;
+} wkv7_args;
+typedef void (*wkv7_fn)(const wkv7_args *a);
 
 /* Decodes / encodes rows of an element type (src/quant is the reference; fast forms for hot types). */
 typedef void (*row_decode_fn)(const void *in, float *out, int64_t n);
@@ -103,6 +161,7 @@ typedef struct kernels {
     row_encode_fn encode[LOAM_TYPE_LIMIT];  /* only cache types: F32 F16 BF16 Q8_0 Q5_1 Q5_0 Q4_1 Q4_0 IQ4_NL */
     norm_fn rms_norm, layer_norm;
     gate_fn silu, gelu, gelu_erf, gelu_quick, relu, relu2, sigmoid;
+    gate_fn softplus, exp_, tanh_;
     binary_fn add, mul2;
     scale_fn scale;
     axpy_fn axpy;
@@ -111,6 +170,11 @@ typedef struct kernels {
     rope_fn rope;
     attn_fn attn;
     attn_merge_fn attn_merge;
+    conv_fn conv;
+    scan_fn scan_each, scan_shared;
+    delta_fn delta;
+    wkv6_fn wkv6;
+    wkv7_fn wkv7;
 } kernels;
 
 /* Bytes of scratch that one thread needs for any product with rows of up to k values, for attention heads up to dim. */
@@ -131,13 +195,16 @@ void kernels_ref_mul(kernels *k);
 void kernels_ref_mulf(kernels *k);
 void kernels_ref_row(kernels *k);
 void kernels_ref_attn(kernels *k);
+void kernels_ref_state(kernels *k);
 #if defined(__x86_64__)
 void kernels_avx2_mul(kernels *k);
 void kernels_avx2_mulf(kernels *k);
 void kernels_avx2_row(kernels *k);
+void kernels_avx2_state(kernels *k);
 void kernels_avx512_mul(kernels *k);      /* F, BW, DQ, VL */
 void kernels_avx512_mulf(kernels *k);
 void kernels_avx512_row(kernels *k);
+void kernels_avx512_state(kernels *k);
 void kernels_avx512vnni_mul(kernels *k);  /* + VNNI */
 #endif
 

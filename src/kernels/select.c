@@ -6,19 +6,21 @@
 #include "base/env.h"
 #include "kernels/kernels.h"
 
+#define FILLS 4
+
 typedef struct kernel_set {
     const char *name;
     unsigned needs;                    /* CPU_* bits */
-    void (*fill[3])(kernels *k);
+    void (*fill[FILLS])(kernels *k);
 } kernel_set;
 
 /* Ascending: each set is built on all sets before it. */
 static const kernel_set sets[] = {
-    { "ref", 0, { kernels_ref_mul, kernels_ref_row, kernels_ref_attn } },
+    { "ref", 0, { kernels_ref_mul, kernels_ref_row, kernels_ref_attn, kernels_ref_state } },
 #if defined(__x86_64__)
-    { "avx2", CPU_AVX2, { kernels_avx2_mul, kernels_avx2_row, NULL } },
-    { "avx512", CPU_AVX512, { kernels_avx512_mul, kernels_avx512_row, NULL } },
-    { "avx512vnni", CPU_AVX512VNNI, { kernels_avx512vnni_mul, NULL, NULL } },
+    { "avx2", CPU_AVX2, { kernels_avx2_mul, kernels_avx2_row, kernels_avx2_state, NULL } },
+    { "avx512", CPU_AVX512, { kernels_avx512_mul, kernels_avx512_row, kernels_avx512_state, NULL } },
+    { "avx512vnni", CPU_AVX512VNNI, { kernels_avx512vnni_mul, NULL, NULL, NULL } },
 #endif
 };
 #define N_SETS ((int)(sizeof sets / sizeof sets[0]))
@@ -40,7 +42,7 @@ static void build(void)
     unsigned have = cpu_features();
     for (int i = 0; i < N_SETS && (sets[i].needs & ~have) == 0; i++) {
         if (i > 0) tables[i] = tables[i - 1];
-        for (int f = 0; f < 3; f++)
+        for (int f = 0; f < FILLS; f++)
             if (sets[i].fill[f]) sets[i].fill[f](&tables[i]);
         tables[i].name = sets[i].name;
         n_tables = i + 1;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/limits.h"
 #include "base/mem.h"
 #include "memory/internal.h"
 
@@ -79,10 +80,43 @@ static void put_pages(sink *s, const memory *m, int group, const page_list *l)
     }
 }
 
+/* Cells of the wanted sequences, each once, in the order of the sequences. */
+static int32_t collect_cells(const memory *m, int first, int last, int32_t *cells, int32_t *index_of)
+{
+    int32_t n = 0;
+    for (int q = first; q < last; q++) {
+        int32_t cell = m->states.tail[q], at = 0;
+        while (at < n && cells[at] != cell) at++;
+        index_of[q - first] = cell < 0 ? -1 : at;
+        if (cell >= 0 && at == n) cells[n++] = cell;
+    }
+    return n;
+}
+
+static void put_states(sink *s, const memory *m, int seq)
+{
+    if (!memory_has_states(m)) return;
+    int first = seq < 0 ? 0 : seq, last = seq < 0 ? m->n_seq_max : seq + 1;
+    int32_t cells[LIMIT_SEQUENCES], index_of[LIMIT_SEQUENCES], n = collect_cells(m, first, last, cells, index_of);
+    put_u32(s, (uint32_t)n);
+    put_u32(s, (uint32_t)(last - first));
+    for (int q = first; q < last; q++) {
+        put_u32(s, (uint32_t)q);
+        put_u32(s, (uint32_t)index_of[q - first]);
+    }
+    for (int32_t i = 0; i < n; i++) put_u32(s, (uint32_t)m->states.cells[cells[i]].pos);
+    for (int l = 0; l < m->n_layer; l++)
+        for (int32_t i = 0; i < n; i++) {
+            const state_layer *x = &m->states.layers[l];
+            if (x->r) put(s, x->r + cells[i] * x->r_row, (size_t)x->r_row * sizeof(float));
+            if (x->s) put(s, x->s + cells[i] * x->s_row, (size_t)x->s_row * sizeof(float));
+        }
+}
+
 bool memory_dump(const memory *m, int seq, dump_write_fn write, void *user)
 {
     sink s = { write, user, true };
-    page_list *lists = mem_zalloc_array((size_t)m->n_groups, sizeof *lists);
+    page_list *lists = mem_zalloc_array((size_t)m->n_groups + 1, sizeof *lists);
     if (!lists) return false;
     put_u32(&s, (uint32_t)m->n_groups);
     for (int i = 0; i < m->n_groups && s.ok; i++) {
@@ -90,6 +124,7 @@ bool memory_dump(const memory *m, int seq, dump_write_fn write, void *user)
         if (s.ok) put_tables(&s, m, &m->groups[i], seq, &lists[i]);
     }
     for (int i = 0; i < m->n_groups && s.ok; i++) put_pages(&s, m, i, &lists[i]);
+    put_states(&s, m, seq);
     for (int i = 0; i < m->n_groups; i++) mem_free(lists[i].list);
     mem_free(lists);
     return s.ok;
@@ -246,9 +281,83 @@ static void copy_pages(memory *m, const loaded_group *groups, const uint8_t *dat
         }
 }
 
+/* ---- reading: recurrent states ---- */
+
+typedef struct loaded_states {
+    uint32_t n_cells;
+    int32_t index_of[LIMIT_SEQUENCES]; /* cell of each sequence of the memory, -1: none; [0] where one sequence is read */
+    const uint8_t *positions;
+    const uint8_t *rows;
+} loaded_states;
+
+static uint64_t bytes_of_cell(const memory *m)
+{
+    uint64_t total = 0;
+    for (int i = 0; i < m->n_layer; i++) total += (uint64_t)(m->states.layers[i].r_row + m->states.layers[i].s_row) * sizeof(float);
+    return total;
+}
+
+static loam_status read_states(const memory *m, int seq, reader *r, loaded_states *l, loam_error *err)
+{
+    if (!memory_has_states(m)) return LOAM_OK;
+    for (int q = 0; q < LIMIT_SEQUENCES; q++) l->index_of[q] = -1;
+    l->n_cells = reader_u32(r);
+    uint32_t n_tables = reader_u32(r);
+    if (r->failed || l->n_cells > LIMIT_SEQUENCES || n_tables > LIMIT_SEQUENCES || (seq >= 0 && (n_tables != 1 || l->n_cells > 1)))
+        return malformed(err, r, "wrong number of recurrent states");
+    bool owned[LIMIT_SEQUENCES] = { false };
+    for (uint32_t t = 0; t < n_tables; t++) {
+        uint32_t q = reader_u32(r), cell = reader_u32(r);
+        if (r->failed || (cell != UINT32_MAX && cell >= l->n_cells)) return malformed(err, r, "a recurrent state is not there");
+        if (cell == UINT32_MAX) continue;
+        if (seq < 0 && q >= (uint32_t)m->n_seq_max)
+            return fail(err, LOAM_E_FULL, "state: sequence %u, the context has %d", q, m->n_seq_max);
+        int32_t *at = &l->index_of[seq < 0 ? q : 0];
+        if (*at >= 0) return malformed(err, r, "a sequence has two recurrent states");
+        *at = (int32_t)cell;
+        owned[cell] = true;
+    }
+    l->positions = reader_take(r, (uint64_t)l->n_cells * 4);
+    l->rows = l->positions ? reader_take(r, bytes_of_cell(m) * l->n_cells) : NULL;
+    if (!l->rows) return malformed(err, r, "recurrent states are cut off");
+    for (uint32_t i = 0; i < l->n_cells; i++) {
+        int32_t pos = (int32_t)le32(l->positions + 4 * i);
+        if (!owned[i] || pos < 0 || pos == INT32_MAX) return malformed(err, r, "a recurrent state has no sequence or a bad position");
+    }
+    return LOAM_OK;
+}
+
+/* The sequences that are replaced have no state any more. */
+static void apply_states(memory *m, int seq, const loaded_states *l)
+{
+    if (!memory_has_states(m)) return;
+    mem_states *s = &m->states;
+    int32_t cells[LIMIT_SEQUENCES];
+    for (uint32_t i = 0; i < l->n_cells; i++) {
+        cells[i] = mem_take_cell(s);
+        s->cells[cells[i]].pos = (int32_t)le32(l->positions + 4 * i);
+    }
+    const uint8_t *at = l->rows;
+    for (int layer = 0; layer < m->n_layer; layer++)
+        for (uint32_t i = 0; i < l->n_cells; i++) {
+            const state_layer *x = &s->layers[layer];
+            size_t r = (size_t)x->r_row * sizeof(float), st = (size_t)x->s_row * sizeof(float);
+            if (r) memcpy(x->r + cells[i] * x->r_row, at, r);
+            if (st) memcpy(x->s + cells[i] * x->s_row, at + r, st);
+            at += r + st;
+        }
+    for (int q = 0; q < (seq < 0 ? m->n_seq_max : 1); q++) {
+        if (l->index_of[q] < 0) continue;
+        s->tail[seq < 0 ? q : seq] = cells[l->index_of[q]];
+        s->cells[cells[l->index_of[q]]].owners++;
+    }
+    for (uint32_t i = 0; i < l->n_cells; i++) mem_drop_cell(s, cells[i]);
+}
+
 loam_status memory_undump(memory *m, int seq, reader *r, loam_error *err)
 {
-    loaded_group *groups = mem_zalloc_array((size_t)m->n_groups, sizeof *groups);
+    loaded_states states = { 0 };
+    loaded_group *groups = mem_zalloc_array((size_t)m->n_groups + 1, sizeof *groups);
     if (!groups) return fail_nomem(err, "a state", (uint64_t)m->n_groups * sizeof *groups);
     loam_status status = reader_u32(r) == (uint32_t)m->n_groups ? LOAM_OK : malformed(err, r, "another number of cache groups");
     for (int i = 0; i < m->n_groups && status == LOAM_OK; i++) {
@@ -257,6 +366,7 @@ loam_status memory_undump(memory *m, int seq, reader *r, loam_error *err)
     }
     const uint8_t *data = status == LOAM_OK ? reader_take(r, bytes_of_pages(m, groups)) : NULL;
     if (status == LOAM_OK && !data) status = malformed(err, r, "keys and values are cut off");
+    if (status == LOAM_OK) status = read_states(m, seq, r, &states, err);
     for (int i = 0; i < m->n_groups && status == LOAM_OK; i++)
         if (grow_tables(&m->groups[i], seq, &groups[i]) != LOAM_OK) status = fail_nomem(err, "the tables of the cache", 0);
     if (status == LOAM_OK) {
@@ -264,6 +374,7 @@ loam_status memory_undump(memory *m, int seq, reader *r, loam_error *err)
         else memory_seq_rm(m, seq, 0, INT32_MAX);
         for (int i = 0; i < m->n_groups; i++) apply_group(&m->groups[i], seq, &groups[i]);
         copy_pages(m, groups, data);
+        apply_states(m, seq, &states);
     }
     for (int i = 0; i < m->n_groups; i++) {
         mem_free(groups[i].tables);
@@ -281,6 +392,8 @@ uint64_t memory_geometry(const memory *m)
         const kv_layer *l = &m->layers[i];
         int32_t facts[] = { l->pages != NULL, l->group, (int32_t)l->shape.k_type, (int32_t)l->shape.v_type, l->shape.n_kv_head, l->shape.k_dim, l->shape.v_dim };
         h = XXH64(facts, sizeof facts, h);
+        int64_t rows[] = { m->states.layers[i].r_row, m->states.layers[i].s_row };
+        if (rows[0] || rows[1]) h = XXH64(rows, sizeof rows, h);
     }
     return h;
 }

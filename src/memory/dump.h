@@ -7,6 +7,9 @@
  *     per table  u32 sequence, u32 n, n x u32 index into the pages below
  *     per page   u32 used, 64 x i32 positions (-1: empty), u64 twins
  *   per group, per layer of the group, per page: keys and values of the page, as they lie in memory
+ *   where layers are recurrent:
+ *     u32 cells, u32 tables; per table u32 sequence, u32 index into the cells (2^32 - 1: none); per cell i32 position
+ *     per recurrent layer, per cell: its two rows of floats
  *
  * Reading is in two phases: everything is checked and room is found before anything changes. */
 #ifndef LOAM_MEMORY_DUMP_H

@@ -23,10 +23,12 @@ typedef struct mem_undo {
     int n;
     int32_t last;            /* last page, -1: none */
     int16_t used;            /* of the last page */
+    mem_table encoded;       /* the encoding that the batch replaces */
 } mem_undo;
 
 typedef struct mem_group {
     int window;              /* 0: keeps all */
+    bool encode;
     int32_t n_pages;
     mem_page *pages;
     int32_t *free_pages;
@@ -44,6 +46,28 @@ typedef struct mem_group {
     kv_run *runs;            /* [n_batch] */
 } mem_group;
 
+/* A recurrent state of all layers. */
+typedef struct mem_cell {
+    int32_t owners;          /* sequences and batches that point here; 0: free */
+    int32_t pos;             /* of the last token */
+    int32_t run;             /* open run of the step that writes here, -1: none */
+} mem_cell;
+
+/* Cells of all recurrent layers; n_cells 0: the model has none. */
+typedef struct mem_states {
+    state_layer *layers;     /* [n_layer] */
+    mem_cell *cells;         /* [n_cells]: one per sequence and one per sequence of an open batch */
+    int n_cells;
+    int32_t *tail;           /* [n_seq_max] cell of each sequence, -1: none */
+    int32_t *work;           /* [n_seq_max] what the open batch has made of it, -1: not touched */
+    /* the batch */
+    const int32_t **seqs;    /* [n_batch] sequences of each token */
+    int32_t *n_seqs;
+    int32_t *run_of;         /* [n_batch] */
+    int32_t *tokens;         /* [n_batch] sorted by run */
+    state_run *runs;         /* [n_batch] */
+} mem_states;
+
 struct memory {
     mem_group *groups;
     int n_groups;
@@ -58,8 +82,27 @@ struct memory {
     int32_t *pos;            /* [n_batch] */
     kv_group *view_groups;
     kv_view view;
-    bool open;
+    mem_states states;
+    bool open, encoding;
 };
+
+/* states.c */
+uint64_t mem_states_bytes(const memory_params *p, const memory_layer *l);  /* of one layer */
+loam_status mem_states_init(memory *m, const memory_params *p, loam_error *err);
+uint8_t *mem_states_place(memory *m, const memory_params *p, int layer, uint8_t *at);
+void mem_states_free(memory *m);
+void mem_states_begin(memory *m);
+void mem_states_add(memory *m, const memory_token *t);                     /* token n_added */
+void mem_states_view(memory *m, int first, int n);
+void mem_states_commit(memory *m);
+void mem_states_rollback(memory *m);
+bool mem_states_may_rm(const memory *m, int seq, int32_t p0, int32_t p1);
+void mem_states_rm(memory *m, int seq, int32_t p0, int32_t p1);            /* may_rm said yes */
+void mem_states_cp(memory *m, int src, int dst);
+void mem_states_move(memory *m, int seq, int32_t p0, int32_t p1, int32_t add, int32_t div);
+int32_t mem_states_pos(const memory *m, int seq);                          /* -1: none */
+int32_t mem_take_cell(mem_states *s);
+void mem_drop_cell(mem_states *s, int32_t cell);
 
 void mem_drop_page(mem_group *g, int32_t page);                            /* one owner less */
 int32_t mem_take_page(mem_group *g);                                       /* -1: none free */

@@ -15,10 +15,11 @@
 static loam_status shape_of(page_shape *s, const memory_params *p, const memory_layer *l, loam_error *err)
 {
     uint64_t k_row, v_row;
-    *s = (page_shape){ .k_type = p->k_type, .v_type = p->v_type, .n_kv_head = l->n_kv_head, .k_dim = l->k_dim, .v_dim = l->v_dim };
-    if (!dtype_row_bytes(p->k_type, l->k_dim, &k_row))
+    loam_type k_type = l->encode ? LOAM_F32 : p->k_type, v_type = l->encode ? LOAM_F32 : p->v_type;
+    *s = (page_shape){ .k_type = k_type, .v_type = v_type, .n_kv_head = l->n_kv_head, .k_dim = l->k_dim, .v_dim = l->v_dim };
+    if (!dtype_row_bytes(k_type, l->k_dim, &k_row))
         return fail(err, LOAM_E_ARG, "cache type %s: key heads of %d values are not a multiple of its block", loam_type_name((int)p->k_type), l->k_dim);
-    if (!dtype_row_bytes(p->v_type, l->v_dim, &v_row))
+    if (!dtype_row_bytes(v_type, l->v_dim, &v_row))
         return fail(err, LOAM_E_ARG, "cache type %s: value heads of %d values are not a multiple of its block", loam_type_name((int)p->v_type), l->v_dim);
     s->k_head_bytes = k_row * PAGE_SLOTS;
     s->v_head_bytes = v_row * PAGE_SLOTS;
@@ -27,14 +28,14 @@ static loam_status shape_of(page_shape *s, const memory_params *p, const memory_
 }
 
 /* Pages of a group: room for every token, and one page that is only partly filled for each sequence. */
-static int64_t pages_of(const memory_params *p, int window)
+static int64_t pages_of(const memory_params *p, int window, bool encode)
 {
-    int64_t tokens = p->n_ctx;
+    int64_t tokens = encode ? p->n_encode : p->n_ctx;
     if (window > 0) {
         int64_t need = (int64_t)window * p->n_seq_max + p->n_batch + 2 * PAGE_SLOTS * (int64_t)p->n_seq_max;
         if (need < tokens) tokens = need;
     }
-    return (tokens + PAGE_SLOTS - 1) / PAGE_SLOTS + p->n_seq_max + 1;
+    return (tokens + PAGE_SLOTS - 1) / PAGE_SLOTS + (int64_t)p->n_seq_max * (encode ? 2 : 1) + 1;
 }
 
 static uint64_t aligned(uint64_t n) { return (n + 4095) & ~(uint64_t)4095; }
@@ -43,12 +44,14 @@ loam_status memory_estimate(const memory_params *p, uint64_t *bytes, loam_error 
 {
     *bytes = 0;
     for (int i = 0; i < p->n_layer; i++) {
+        if (!add_ok(*bytes, mem_states_bytes(p, &p->layers[i]), bytes) || *bytes > SIZE_MAX / 2)
+            return fail(err, LOAM_E_NOMEM, "recurrent states of %d sequences do not fit the address space", p->n_seq_max);
         if (!p->layers[i].present) continue;
         page_shape s;
         loam_status status = shape_of(&s, p, &p->layers[i], err);
         if (status != LOAM_OK) return status;
         uint64_t need;
-        if (!mul_ok(s.page_bytes, (uint64_t)pages_of(p, p->layers[i].window), &need) || need > SIZE_MAX / 2 ||
+        if (!mul_ok(s.page_bytes, (uint64_t)pages_of(p, p->layers[i].window, p->layers[i].encode), &need) || need > SIZE_MAX / 2 ||
             !add_ok(*bytes, aligned(need), bytes))
             return fail(err, LOAM_E_NOMEM, "a cache of %lld tokens does not fit the address space", (long long)p->n_ctx);
     }
@@ -57,12 +60,13 @@ loam_status memory_estimate(const memory_params *p, uint64_t *bytes, loam_error 
 
 /* ---- construction ---- */
 
-static loam_status group_init(mem_group *g, const memory_params *p, int window, loam_error *err)
+static loam_status group_init(mem_group *g, const memory_params *p, int window, bool encode, loam_error *err)
 {
-    int64_t n = pages_of(p, window);
+    int64_t n = pages_of(p, window, encode);
     g->window = window;
+    g->encode = encode;
     g->n_pages = (int32_t)n;
-    g->max_tokens = window > 0 ? INT64_MAX : p->n_ctx;
+    g->max_tokens = window > 0 || encode ? INT64_MAX : p->n_ctx;
     g->pages = mem_zalloc_array((size_t)n, sizeof *g->pages);
     g->free_pages = mem_alloc_array((size_t)n, sizeof *g->free_pages);
     g->slot_pos = mem_alloc_array((size_t)n * PAGE_SLOTS, sizeof *g->slot_pos);
@@ -78,10 +82,10 @@ static loam_status group_init(mem_group *g, const memory_params *p, int window, 
     return LOAM_OK;
 }
 
-static int group_with(const memory *m, int window)
+static int group_with(const memory *m, const memory_layer *l)
 {
     for (int i = 0; i < m->n_groups; i++)
-        if (m->groups[i].window == window) return i;
+        if (m->groups[i].window == l->window && m->groups[i].encode == l->encode) return i;
     return -1;
 }
 
@@ -91,13 +95,13 @@ static loam_status make_groups(memory *m, const memory_params *p, loam_error *er
     m->view_groups = mem_zalloc_array((size_t)p->n_layer + 1, sizeof *m->view_groups);
     m->layers = mem_zalloc_array((size_t)p->n_layer + 1, sizeof *m->layers);
     if (!m->groups || !m->layers || !m->view_groups) return fail_nomem(err, "the cache", (uint64_t)p->n_layer * sizeof(kv_layer));
-    for (int i = 0; i < p->n_layer; i++) {
-        const memory_layer *l = &p->layers[i];
-        if (!l->present || group_with(m, l->window) >= 0) continue;
-        loam_status status = group_init(&m->groups[m->n_groups++], p, l->window, err);
+    for (int n = 0; n < 2 * p->n_layer; n++) { /* those that decode first */
+        const memory_layer *l = &p->layers[n % p->n_layer];
+        if (!l->present || l->encode != (n >= p->n_layer) || group_with(m, l) >= 0) continue;
+        loam_status status = group_init(&m->groups[m->n_groups++], p, l->window, l->encode, err);
         if (status != LOAM_OK) return status;
     }
-    if (m->n_groups == 0) return group_init(&m->groups[m->n_groups++], p, 0, err);
+    if (m->n_groups == 0 && m->states.n_cells == 0) return group_init(&m->groups[m->n_groups++], p, 0, false, err);
     return LOAM_OK;
 }
 
@@ -105,11 +109,12 @@ static loam_status place_layers(memory *m, const memory_params *p, loam_error *e
 {
     uint8_t *at = m->data;
     for (int i = 0; i < p->n_layer; i++) {
+        at = mem_states_place(m, p, i, at);
         if (!p->layers[i].present) continue;
         kv_layer *l = &m->layers[i];
         loam_status status = shape_of(&l->shape, p, &p->layers[i], err);
         if (status != LOAM_OK) return status;
-        l->group = group_with(m, p->layers[i].window);
+        l->group = group_with(m, &p->layers[i]);
         l->pages = at;
         at += aligned(l->shape.page_bytes * (uint64_t)m->groups[l->group].n_pages);
     }
@@ -126,6 +131,7 @@ loam_status memory_new(memory **out, const memory_params *p, loam_error *err)
     m->n_batch = p->n_batch;
     m->n_ctx_seq = p->n_ctx_seq;
     loam_status status = memory_estimate(p, &m->bytes, err);
+    if (status == LOAM_OK) status = mem_states_init(m, p, err);
     if (status == LOAM_OK) status = make_groups(m, p, err);
     if (status == LOAM_OK && m->bytes > 0) {
         m->data = os_reserve((size_t)m->bytes);
@@ -149,6 +155,7 @@ void memory_free(memory *m)
     for (int i = 0; m->groups && i < m->n_groups; i++) {
         mem_group *g = &m->groups[i];
         for (int s = 0; g->tables && s < m->n_seq_max; s++) mem_free(g->tables[s].pages);
+        for (int s = 0; g->undo && s < m->n_seq_max; s++) mem_free(g->undo[s].encoded.pages);
         mem_free(g->pages);
         mem_free(g->free_pages);
         mem_free(g->slot_pos);
@@ -160,6 +167,7 @@ void memory_free(memory *m)
         mem_free(g->runs);
     }
     if (m->data) os_release(m->data, (size_t)m->bytes);
+    mem_states_free(m);
     mem_free(m->groups);
     mem_free(m->view_groups);
     mem_free(m->layers);
@@ -267,16 +275,37 @@ loam_status memory_begin(memory *m)
         m->groups[i].first_slot[0] = 0;
         memset(m->groups[i].undo, 0, (size_t)m->n_seq_max * sizeof(mem_undo));
     }
+    mem_states_begin(m);
     m->n_added = 0;
     m->open = true;
+    m->encoding = false;
     return LOAM_OK;
+}
+
+loam_status memory_begin_encode(memory *m)
+{
+    loam_status status = memory_begin(m);
+    m->encoding = true;
+    return status;
+}
+
+bool memory_encoded(const memory *m, int seq)
+{
+    for (int i = 0; i < m->n_groups; i++)
+        if (m->groups[i].encode && m->groups[i].tables[seq].n > 0) return true;
+    return false;
 }
 
 static void remember(mem_group *g, int seq)
 {
     mem_undo *u = &g->undo[seq];
     if (u->touched) return;
-    const mem_table *t = &g->tables[seq];
+    mem_table *t = &g->tables[seq];
+    if (g->encode) {
+        *u = (mem_undo){ .touched = true, .last = -1, .encoded = *t };
+        *t = (mem_table){ 0 };
+        return;
+    }
     *u = (mem_undo){ .touched = true, .n = t->n, .last = t->n ? t->pages[t->n - 1] : -1 };
     if (u->last >= 0) {
         u->used = g->pages[u->last].used;
@@ -356,9 +385,11 @@ static loam_status add_to_group(memory *m, mem_group *g, const memory_token *t)
 loam_status memory_add(memory *m, const memory_token *t)
 {
     for (int i = 0; i < m->n_groups; i++) {
+        if (m->groups[i].encode != m->encoding) continue;
         loam_status status = add_to_group(m, &m->groups[i], t);
         if (status != LOAM_OK) return status;
     }
+    mem_states_add(m, t);
     m->lead[m->n_added] = t->seqs[0];
     m->pos[m->n_added] = t->pos;
     m->n_added++;
@@ -368,6 +399,7 @@ loam_status memory_add(memory *m, const memory_token *t)
 void memory_rollback(memory *m)
 {
     if (!m->open) return;
+    mem_states_rollback(m);
     for (int i = 0; i < m->n_groups; i++) {
         mem_group *g = &m->groups[i];
         for (int s = 0; s < m->n_seq_max; s++) {
@@ -375,6 +407,11 @@ void memory_rollback(memory *m)
             mem_table *t = &g->tables[s];
             if (!u->touched) continue;
             while (t->n > u->n) mem_drop_page(g, t->pages[--t->n]);
+            if (g->encode) {
+                mem_free(t->pages);
+                *t = u->encoded;
+                u->encoded = (mem_table){ 0 };
+            }
             if (u->last < 0) continue;
             if (t->pages[u->n - 1] != u->last) {
                 mem_drop_page(g, t->pages[u->n - 1]);
@@ -410,12 +447,16 @@ static void evict(mem_group *g, mem_table *t)
 
 void memory_commit(memory *m)
 {
+    mem_states_commit(m);
     for (int i = 0; i < m->n_groups; i++) {
         mem_group *g = &m->groups[i];
         for (int s = 0; s < m->n_seq_max; s++) {
             mem_undo *u = &g->undo[s];
             if (!u->touched) continue;
             if (u->last >= 0) mem_drop_page(g, u->last);
+            for (int p = 0; p < u->encoded.n; p++) mem_drop_page(g, u->encoded.pages[p]);
+            mem_free(u->encoded.pages);
+            u->encoded = (mem_table){ 0 };
             if (g->window > 0) evict(g, &g->tables[s]);
         }
         g->n_pending = 0;
@@ -439,7 +480,7 @@ loam_status memory_view(memory *m, int first, int n, const int32_t *pos, const k
 {
     for (int i = 0; i < m->n_groups; i++) {
         mem_group *g = &m->groups[i];
-        for (int t = first; t < first + n; t++) {
+        for (int t = first; t < first + n && g->encode == m->encoding; t++) {
             for (int32_t s = g->first_slot[t]; s < g->first_slot[t + 1]; s++) {
                 mem_page *page = &g->pages[g->slots[s] / PAGE_SLOTS];
                 g->slot_pos[g->slots[s]] = m->pos[t];
@@ -452,6 +493,7 @@ loam_status memory_view(memory *m, int first, int n, const int32_t *pos, const k
         make_runs(m, g, first, n, &m->view_groups[i]);
     }
     m->view = (kv_view){ .layers = m->layers, .groups = m->view_groups, .pos = pos };
+    mem_states_view(m, first, n);
     *view = &m->view;
     return LOAM_OK;
 }

@@ -8,6 +8,14 @@
  * rolled-back batch leaves every table as it was. Groups differ only in their policy: pages of a limited window are given
  * back at commit once no later token can see them.
  *
+ * Recurrent layers keep one state per sequence in place of pages (states.c): a sequence points to a cell that holds the
+ * state after its last token and that token's position. A batch reads a cell and leaves its result in a fresh one, so
+ * rolling back is forgetting the fresh one. Copies share a cell. A state cannot be cut back: such a removal is refused.
+ *
+ * Layers that encode keep the last encoding of each sequence, apart from the tokens that are decoded: a batch is one or the
+ * other. An encoding is put into fresh pages, so that rolling it back brings back the one before. Removing, keeping, copying
+ * a whole sequence takes its encoding along; parts of sequences and moved positions leave it alone.
+ *
  * Positions inside a sequence need not be in order or without gaps: kernels look at the position of every slot. */
 #ifndef LOAM_MEMORY_MEMORY_H
 #define LOAM_MEMORY_MEMORY_H
@@ -21,6 +29,8 @@ typedef struct memory_layer {
     bool present;
     int n_kv_head, k_dim, v_dim;
     int window;              /* standard window in tokens when the cache of this layer is limited to it; 0: keeps all */
+    bool encode;             /* belongs to what is encoded: F32, replaced by the next encoding of a sequence */
+    int64_t r_row, s_row;    /* floats of a recurrent state; both 0: none */
 } memory_layer;
 
 typedef struct memory_params {
@@ -30,6 +40,7 @@ typedef struct memory_params {
     int64_t n_ctx_seq;       /* tokens of one sequence */
     int n_seq_max, n_batch;
     loam_type k_type, v_type;
+    int64_t n_encode;        /* tokens of layers that encode, of all sequences with those of an open batch */
 } memory_params;
 
 typedef struct memory memory;
@@ -50,6 +61,9 @@ typedef struct memory_token {
 } memory_token;
 
 loam_status memory_begin(memory *m);
+/* The batch is an encoding: its tokens take the place of what was encoded for their sequences, and go to no other layer. */
+loam_status memory_begin_encode(memory *m);
+bool memory_encoded(const memory *m, int seq); /* something is */
 /* LOAM_E_FULL: no room; LOAM_E_NOMEM. In both cases roll back. */
 loam_status memory_add(memory *m, const memory_token *t);
 void memory_rollback(memory *m);
@@ -60,7 +74,9 @@ loam_status memory_view(memory *m, int first, int n, const int32_t *pos, const k
 
 /* ---- sequences; ranges [p0, p1) with 0 <= p0, p1 = INT32_MAX as open end ---- */
 
-/* False, and nothing changed, when a page that others share would have to be copied and none is free. */
+bool memory_has_states(const memory *m);
+/* False, and nothing changed, when a page that others share would have to be copied and none is free, or when the range ends a
+ * recurrent state without containing its beginning. */
 bool memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1);
 loam_status memory_seq_cp(memory *m, int src, int dst, int32_t p0, int32_t p1);
 void memory_seq_keep(memory *m, int seq);

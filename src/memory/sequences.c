@@ -59,11 +59,17 @@ static void rm_from_group(memory *m, mem_group *g, int seq, int32_t p0, int32_t 
     mem_trim(g, t);
 }
 
+/* Whether an operation on positions p0..p1 of sequences is one on this group. */
+static bool takes_part(const mem_group *g, int32_t p0, int32_t p1) { return !g->encode || (p0 == 0 && p1 == INT32_MAX); }
+
 bool memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1)
 {
+    if (!mem_states_may_rm(m, seq, p0, p1)) return false;
     for (int i = 0; i < m->n_groups; i++)
-        if (separate_pages(&m->groups[i], seq, p0, p1) > m->groups[i].n_free) return false;
-    for (int i = 0; i < m->n_groups; i++) rm_from_group(m, &m->groups[i], seq, p0, p1);
+        if (takes_part(&m->groups[i], p0, p1) && separate_pages(&m->groups[i], seq, p0, p1) > m->groups[i].n_free) return false;
+    mem_states_rm(m, seq, p0, p1);
+    for (int i = 0; i < m->n_groups; i++)
+        if (takes_part(&m->groups[i], p0, p1)) rm_from_group(m, &m->groups[i], seq, p0, p1);
     return true;
 }
 
@@ -97,19 +103,35 @@ static loam_status cp_in_group(memory *m, mem_group *g, int src, int dst, int32_
     return LOAM_OK;
 }
 
+/* dst gets the encoding of src in place of its own; LOAM_E_NOMEM, and nothing changed. */
+static loam_status cp_encoding(mem_group *g, int src, int dst)
+{
+    mem_table *from = &g->tables[src], *to = &g->tables[dst];
+    if (from->n && !mem_grow(&to->pages, &to->cap, (size_t)from->n, sizeof *to->pages, (size_t)g->n_pages + 1)) return LOAM_E_NOMEM;
+    for (int i = 0; i < from->n; i++) g->pages[from->pages[i]].owners++;
+    while (to->n > 0) mem_drop_page(g, to->pages[--to->n]);
+    for (int i = 0; i < from->n; i++) to->pages[to->n++] = from->pages[i];
+    return LOAM_OK;
+}
+
 loam_status memory_seq_cp(memory *m, int src, int dst, int32_t p0, int32_t p1)
 {
     if (src == dst) return LOAM_OK;
-    int *before = mem_alloc_array((size_t)m->n_groups, sizeof *before);
+    int *before = mem_alloc_array((size_t)m->n_groups + 1, sizeof *before);
     if (!before) return LOAM_E_NOMEM;
     loam_status status = LOAM_OK;
     for (int i = 0; i < m->n_groups; i++) before[i] = m->groups[i].tables[dst].n;
-    for (int i = 0; i < m->n_groups && status == LOAM_OK; i++) status = cp_in_group(m, &m->groups[i], src, dst, p0, p1);
+    for (int i = 0; i < m->n_groups && status == LOAM_OK; i++)
+        if (!m->groups[i].encode) status = cp_in_group(m, &m->groups[i], src, dst, p0, p1);
+    for (int i = 0; i < m->n_groups && status == LOAM_OK; i++)
+        if (m->groups[i].encode && takes_part(&m->groups[i], p0, p1)) status = cp_encoding(&m->groups[i], src, dst);
     for (int i = 0; i < m->n_groups && status != LOAM_OK; i++) {
+        if (m->groups[i].encode) continue;
         mem_table *t = &m->groups[i].tables[dst];
         while (t->n > before[i]) mem_drop_page(&m->groups[i], t->pages[--t->n]);
     }
     mem_free(before);
+    if (status == LOAM_OK) mem_states_cp(m, src, dst);
     return status;
 }
 
@@ -123,6 +145,7 @@ void memory_clear(memory *m) { memory_seq_keep(m, -1); }
 
 static int32_t extreme(const memory *m, int seq, bool largest)
 {
+    if (m->n_groups == 0) return -1;
     /* Of the group with the shortest memory: the last one where there are several. */
     const mem_group *g = &m->groups[0];
     for (int i = 1; i < m->n_groups; i++)
@@ -136,8 +159,19 @@ static int32_t extreme(const memory *m, int seq, bool largest)
     return best;
 }
 
-int32_t memory_pos_min(const memory *m, int seq) { return extreme(m, seq, false); }
-int32_t memory_pos_max(const memory *m, int seq) { return extreme(m, seq, true); }
+/* With states beside pages: only positions that both have. */
+int32_t memory_pos_min(const memory *m, int seq)
+{
+    int32_t pages = extreme(m, seq, false), state = mem_states_pos(m, seq);
+    return memory_has_states(m) && state > pages ? state : pages;
+}
+
+int32_t memory_pos_max(const memory *m, int seq)
+{
+    int32_t pages = extreme(m, seq, true), state = mem_states_pos(m, seq);
+    if (!memory_has_states(m)) return pages;
+    return m->n_groups > 0 && pages < state ? pages : state;
+}
 
 bool memory_same_ends(const memory *m, int a, int b)
 {
@@ -161,9 +195,10 @@ static void move_slot(mem_group *g, int64_t at, int32_t add, int32_t div)
 
 void memory_seq_move(memory *m, int seq, int32_t p0, int32_t p1, int32_t add, int32_t div)
 {
+    mem_states_move(m, seq, p0, p1, add, div);
     for (int i = 0; i < m->n_groups; i++) {
         mem_group *g = &m->groups[i];
-        for (int n = 0; n < g->tables[seq].n; n++)
+        for (int n = 0; n < g->tables[seq].n && !g->encode; n++)
             for (int s = 0; s < PAGE_SLOTS; s++) {
                 int64_t at = (int64_t)g->tables[seq].pages[n] * PAGE_SLOTS + s;
                 if (g->slot_pos[at] >= p0 && g->slot_pos[at] < p1) move_slot(g, at, add, div);

@@ -18,11 +18,15 @@
  *   F feed-forward       E experts              U experts used per token
  *   X expert width       S shared expert width  N shared experts      J, B chunk width, experts per chunk (grovemoe)
  *   A, C rank of compressed q, kv               M, Z width of q/k and v heads of latent attention
+ *   I inner width   O states of a row   T heads or rank of the time step   Y groups or key heads   Q taps of the convolution
+ * of recurrent mixers; RWKV has its heads in H and K and the ranks of its small products in A, C, M, Z.
+ * Encoders have token types in T, relative buckets in B, classifier labels in N, widths of the dense layers behind pooling in I, O.
  * H, G and F may differ from block to block. */
 #ifndef LOAM_MODEL_ARCH_H
 #define LOAM_MODEL_ARCH_H
 
 #include "graph/graph.h"
+#include "loam/model.h"
 
 /* ---- tensors ---- */
 
@@ -43,6 +47,15 @@ typedef enum need {
 
 typedef enum bias_need { NO_BIAS, BIAS, MAY_BIAS, UNUSED_BIAS } bias_need;
 
+/* What runs, and what it keeps between batches. */
+typedef enum stack_kind {
+    STACK_DECODER,         /* keys and values of all tokens */
+    STACK_WHOLE,           /* nothing: no causal mask, tokens see those of their own batch (diffusion) */
+    STACK_ENCODER,         /* nothing, and has no head: gives embeddings */
+    STACK_ENCODER_DECODER  /* "enc.blk." gives rows that cross attention of "dec.blk." reads */
+} stack_kind;
+
+/* Blocks with attention and blocks with a recurrent mixer have tensors of their own; tensors.def says which. */
 typedef enum when {
     USUALLY,       /* where tensors.def says */
     IN_EVERY,      /* in every block, also one of the other feed-forward kind */
@@ -86,6 +99,7 @@ typedef struct cap {
 
 typedef enum norm_form {
     RMS,                  /* epsilon: attention.layer_norm_rms_epsilon */
+    RMS_ANY_EPSILON,      /* RMS; where its epsilon is missing that of LayerNorm */
     LAYER_NORM,           /* epsilon: attention.layer_norm_epsilon */
     LAYER_NORM_BARE,      /* without weight and bias */
     NORM_BY_EPSILON       /* RMS where its epsilon is given and not 0, else LayerNorm */
@@ -146,15 +160,30 @@ typedef struct window_recipe {
     bool fixed_size;      /* the size is always `size`, the key only says whether there is a window */
 } window_recipe;
 
-typedef enum head_norm { HEAD_NORM_NONE, HEAD_NORM_SHARED /* weight [K] */, HEAD_NORM_EACH /* weight [K, heads] */,
-                         HEAD_NORM_ROW /* over the whole row */, HEAD_NORM_UNIT /* RMS without weight, rotary blocks */ } head_norm;
+typedef enum head_norm {
+    HEAD_NORM_NONE,
+    HEAD_NORM_SHARED,     /* weight [K] for all heads */
+    HEAD_NORM_EACH,       /* weight [K, heads] */
+    HEAD_NORM_ROW,        /* over the whole row of heads */
+    HEAD_NORM_UNIT        /* RMS without weight, in rotary blocks */
+} head_norm;
 
-typedef enum score_scale { SCORE_SQRT_K, SCORE_SQRT_R, SCORE_K, SCORE_KEY, SCORE_SQRT_D_H, SCORE_LATENT, SCORE_OUTPUT_SCALE } score_scale;
+/* What q.k is multiplied by. */
+typedef enum score_scale {
+    SCORE_SQRT_K,         /* 1 / sqrt(K) */
+    SCORE_SQRT_R,
+    SCORE_K,              /* 1 / K */
+    SCORE_KEY,            /* attention.scale, 0 = 1 / sqrt(K) */
+    SCORE_SQRT_D_H,       /* 1 / sqrt(D / H) */
+    SCORE_LATENT,         /* 1 / sqrt(M), raised with the rotary scaling */
+    SCORE_OUTPUT_SCALE    /* attention.output_scale */
+} score_scale;
 
 typedef enum temperature { TEMPERATURE_NONE, TEMPERATURE_NO_ROTARY, TEMPERATURE_ALL, TEMPERATURE_LATENT } temperature;
 
 typedef struct attention_recipe {
     bool raw_input;       /* reads x, not a norm of it */
+    bool norm_maybe;      /* reads x where attn_norm is not stored */
     slot second_norm;     /* where stored, attention reads this norm of x and the feed-forward attn_norm */
     bool clamp;           /* q, k, v to [-c, c], c = attention.clamp_kqv */
     head_norm head_norm;
@@ -168,6 +197,7 @@ typedef struct attention_recipe {
     int alibi_only_layers;
     temperature temperature;
     bool value_scale;        /* attention.value_scale multiplies the branch */
+    bool gated_query;        /* q holds per head K values and K of a gate on the head's output */
     bool fused_at_d;         /* k and v start at D and 2D of the fused row */
     slot after;              /* norm of the branch before it is added */
 } attention_recipe;
@@ -177,10 +207,42 @@ typedef enum block_form {
     PARALLEL,                /* x + A(N1 x) + Y(N1 x) */
     PARALLEL_BY_KEY,         /* use_parallel_residual: x + A(N1 x) + Y(N2 x), else sequential */
     PARALLEL_WITHOUT_NORM,   /* parallel when ffn_norm is not stored, else sequential */
+    POST_NORM,               /* f = N(x + A x), with attn_norm_2 f = N(f + x); N(f + Y f) */
     DENSE_PLUS_EXPERTS       /* f = x + A(N1 x); f + dense(N2 f) + experts(N3 x), N3 = ffn_norm_exps */
 } block_form;
 
-typedef enum ffn_kind { SWIGLU, SWIGLU_FUSED /* ffn_up holds gate, then up */, GEGLU, GELU, RELU_SQUARED, XIELU } ffn_kind;
+/* What stands in the place of attention, or beside it. */
+typedef enum recurrent_kind {
+    RECURRENT_NONE,
+    MAMBA,                   /* selective scan, a decay per channel and state (Gu and Dao 2023) */
+    MAMBA2,                  /* a decay per head (Dao and Gu 2024) */
+    MAMBA_PLAMO,             /* a decay per head, the step from the convolved input */
+    SHORT_CONV,              /* gated short convolution without further state */
+    DELTA,                   /* gated delta rule, decay per head (Yang et al. 2024) */
+    DELTA_SPREAD,            /* the same, neighbouring value heads share a key head */
+    RWKV6,
+    RWKV7
+} recurrent_kind;
+
+typedef enum recurrent_blocks {
+    RECURRENT_EVERYWHERE,
+    RECURRENT_BESIDE,        /* every block, together with attention: their sum */
+    RECURRENT_WITHOUT_KV,    /* blocks whose head_count_kv is 0 */
+    RECURRENT_OR_FFN,        /* one branch a block: a feed-forward where its width is not 0, else attention where
+                                head_count_kv is not 0, else recurrent */
+    RECURRENT_BY_INTERVAL    /* attention.recurrent_layers, else all but every full_attention_interval-th (default 4) */
+} recurrent_blocks;
+
+typedef struct recurrent_recipe {
+    recurrent_kind kind;
+    recurrent_blocks blocks;
+    bool twice_wide;         /* I must be 2D */
+} recurrent_recipe;
+
+typedef enum ffn_kind { SWIGLU, SWIGLU_FUSED /* ffn_up holds gate, then up */, GEGLU, GELU, RELU_SQUARED, XIELU, CHANNEL_MIX /* RWKV */,
+                        FUSED_BY_KEY /* as SWIGLU_FUSED, the function from hidden_activation */,
+                        GEGLU_ANY /* ffn_gate stored: GEGLU; ffn_up of 2F: its halves; else GELU */,
+                        GEGLU_OR_RELU /* without ffn_gate: ReLU of ffn_up */, NO_FFN } ffn_kind;
 
 typedef struct ffn_recipe {
     ffn_kind kind;
@@ -197,6 +259,7 @@ typedef enum expert_blocks {
     EXPERTS_AFTER_LEADING,   /* il >= leading_dense_block_count */
     EXPERTS_EVERY_STEP,      /* (il + 1) mod interleave_moe_layer_step = 0 */
     EXPERTS_AFTER_LEADING_EVERY_STEP, /* both; a block behind the leading ones that the step leaves out computes silu(h) */
+    EXPERTS_SECOND_OF,       /* il mod moe_every_n_layers = 1 */
     EXPERTS_WHERE_STORED,    /* blocks with ffn_gate_inp */
     EXPERTS_DEAD             /* stored when E > 0, and every block then computes silu(h) */
 } expert_blocks;
@@ -230,12 +293,20 @@ typedef struct shared_expert_recipe {
     bool halve;              /* (routed + shared) / 2 */
     bool identity;           /* silu(h) where it is missing */
     bool optional;           /* its tensors may be missing */
+    bool plain;              /* no gate matrix: down(act(up)) with the experts' activation */
 } shared_expert_recipe;
 
 typedef enum latent { LATENT_NONE, LATENT_PLAIN, LATENT_BY_KEY /* absorbed where key_length_mla is set */ } latent;
 
 /* Weight scales (NAME.scale) that take part; attn_output's always does. */
-enum scale_use { SCALE_NOT_QKV = 1, SCALE_FFN = 2, SCALE_EXPERTS = 4, SCALE_SHARED = 8 };
+enum scale_use { SCALE_NOT_QKV = 1, SCALE_FFN = 2, SCALE_EXPERTS = 4, SCALE_SHARED = 8, SCALE_RECURRENT = 16 };
+
+/* Scores of a whole sequence (pooling kind rank): cls, its function, cls.norm, cls.output. */
+typedef struct classifier_recipe {
+    loam_pooling from;       /* the row that it reads; 0: as LOAM_POOLING_CLS */
+    bool gelu;               /* behind cls, else tanh */
+    bool softmax;            /* over the labels */
+} classifier_recipe;
 
 struct hparams;
 
@@ -256,12 +327,15 @@ typedef struct arch_spec {
     rope_recipe rope;
     window_recipe window;
     attention_recipe attn;
+    recurrent_recipe recurrent;
     latent latent;
     block_form form;
     ffn_recipe ffn;
     expert_recipe experts;
     shared_expert_recipe shared;
     unsigned scales;          /* scale_use */
+    stack_kind stack;
+    classifier_recipe classifier;
     bool block_kinds;         /* deci: H, G or F may be 0 in a block, which then is linear, missing or skipped */
     void (*adjust)(struct hparams *h); /* last word over the hyper-parameters */
 } arch_spec;

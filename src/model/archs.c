@@ -5,7 +5,8 @@
 
 #include "model/arch/archs.h"
 
-static const arch_spec *const families[] = { archs_llama, archs_qwen, archs_gemma, archs_gpt, archs_dense, archs_moe, archs_deepseek };
+static const arch_spec *const families[] = { archs_llama, archs_qwen, archs_gemma, archs_gpt, archs_dense, archs_moe,
+                                             archs_deepseek, archs_recurrent, archs_hybrid, archs_diffusion, archs_encoders };
 
 #define FAMILIES (sizeof families / sizeof *families)
 
@@ -13,12 +14,7 @@ static const arch_spec *const families[] = { archs_llama, archs_qwen, archs_gemm
 static const struct {
     const char *kind, *names;
 } refused[] = {
-    { "recurrent", "mamba mamba2 rwkv6 rwkv6qwen2 rwkv7 arwkv7" },
-    { "hybrid of attention and recurrence",
-      "jamba falcon-h1 plamo2 granitehybrid lfm2 lfm2moe nemotron_h nemotron_h_moe qwen3next qwen35 qwen35moe kimi-linear" },
-    { "without causal mask", "dream llada llada-moe rnd1" },
-    { "encoder", "bert nomic-bert nomic-bert-moe jina-bert-v2 jina-bert-v3 modern-bert eurobert neo-bert gemma-embedding llama-embed t5encoder" },
-    { "encoder and decoder", "t5" },
+    { "hybrid of latent attention and recurrence", "kimi-linear" },
     { "decoder with per-layer inputs", "gemma3n gemma4" },
 };
 
@@ -78,5 +74,6 @@ loam_status arch_refuse(const char *name, size_t len, const char *file, loam_err
     size_t n = len < sizeof shown - 1 ? len : sizeof shown - 1;
     for (size_t i = 0; i < n; i++) shown[i] = (unsigned char)name[i] >= 32 && (unsigned char)name[i] < 127 ? name[i] : '?';
     shown[n] = 0;
-    return fail(err, LOAM_E_UNSUPPORTED, "%s: architecture '%s' is unknown; the nearest known name is '%s'", file, shown, nearest->name);
+    return fail(err, LOAM_E_UNSUPPORTED, "%s: architecture '%s' is unknown; the nearest known name is '%s'", file, shown,
+                nearest->name);
 }

@@ -17,7 +17,7 @@ static value *part_of_row(builder *b, value *x, const bound *t, int64_t offset, 
 static qkv project(builder *b, value *h)
 {
     const bound *t = b->t;
-    int64_t q = b->n_head * b->k, k = b->n_kv * b->k, v = b->n_kv * b->w, d = SYM(b->h->sym, D);
+    int64_t q = b->n_head * b->k * (b->a->attn.gated_query ? 2 : 1), k = b->n_kv * b->k, v = b->n_kv * b->w, d = SYM(b->h->sym, D);
     qkv p;
     if (t[T_ATTN_QKV].w) {
         value *y = build_linear(b, &t[T_ATTN_QKV], h);
@@ -50,7 +50,7 @@ static value *norm_heads(builder *b, value *x, const bound *t)
         if (!b->t[T_ATTN_Q_NORM].w) return x;
         break;
     }
-    return g_norm(b->g, b->h->norm, x, t->w, t->b, b->h->eps, group);
+    return g_norm(b->g, x, t->w, t->b, (norm_params){ b->h->norm, b->h->eps, group });
 }
 
 static value *rotate(builder *b, value *x)
@@ -108,10 +108,15 @@ value *build_attention(builder *b, value *h)
     const bound *t = b->t;
     qkv p = project(b, h);
     value *q = g_view(g, p.q, 0, b->k, b->n_head), *k = g_view(g, p.k, 0, b->k, b->n_kv), *v = g_view(g, p.v, 0, b->w, b->n_kv);
+    if (b->a->attn.gated_query) q = g_view(g, g_view(g, p.q, 0, 2 * b->k, b->n_head), 0, b->k, b->n_head);
     q = build_temperature(b, place(b, q, &t[T_ATTN_Q_NORM]));
     k = place(b, k, &t[T_ATTN_K_NORM]);
     value *y = build_heads(b, q, k, v);
     if (!y) return NULL;
+    if (b->a->attn.gated_query) {
+        value *both = g_view(g, build_narrow(b, p.q), 0, 2 * b->k, b->n_head);
+        y = g_gate(g, GATE_SIGMOID, g_view(g, both, b->k, b->k, b->n_head), y);
+    }
     y = g_view(g, y, 0, b->n_head * b->w, 1);
     if (t[T_ATTN_GATE].w) y = g_gate(g, GATE_SIGMOID, build_linear(b, &t[T_ATTN_GATE], build_narrow(b, h)), y);
     if (t[T_ATTN_SUB_NORM].w) y = build_norm(b, y, &t[T_ATTN_SUB_NORM]);

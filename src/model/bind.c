@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "model/model_impl.h"
 
-typedef enum where { GLOBAL, BLOCK, DENSE, EXPERT } where;
+typedef enum where { GLOBAL, BLOCK, DENSE, EXPERT, ATTN, RECUR, CHANNEL } where;
 static const struct {
     const char *name;
     suffix suffix;
@@ -26,6 +26,8 @@ typedef struct binder {
     loam_model *m;
     loam_error *err;
     int il;                     /* block; -1 = outside */
+    bool encoder;               /* a block of the encoder of two stacks */
+    const char *prefix;         /* of its names: "blk.", "enc.blk.", "dec.blk." */
     symbols sym;
     tensor_rule rules[T_COUNT]; /* of this block */
 } binder;
@@ -84,7 +86,7 @@ static const char *shaped(shape_text text, const char *form, const char *width)
 static bool stored(const binder *b, slot s)
 {
     char name[96];
-    snprintf(name, sizeof name, "blk.%d.%s.weight", b->il, slots[s].name);
+    snprintf(name, sizeof name, "%s%d.%s.weight", b->prefix, b->il, slots[s].name);
     return gguf_tensor_find(b->m->file, name) != NULL;
 }
 
@@ -109,7 +111,7 @@ static void shared_rules(binder *b, shape_text text[3])
     int64_t width = 0;
     if (!s->width || !expr_value(s->width, &b->sym, &width) || width == 0) return;
     need n = s->optional ? MAY : NEED;
-    rule(b, T_FFN_GATE_SHEXP, s->fused ? DROP : n, shaped(text[0], "D,%s", s->width));
+    rule(b, T_FFN_GATE_SHEXP, s->fused || s->plain ? DROP : n, shaped(text[0], "D,%s", s->width));
     rule(b, T_FFN_UP_SHEXP, n, s->fused ? shaped(text[1], "D,2(%s)", s->width) : text[0]);
     rule(b, T_FFN_DOWN_SHEXP, n, shaped(text[2], "%s,D", s->width));
 }
@@ -124,6 +126,20 @@ static bool holds(const binder *b, when w)
     return false;
 }
 
+/* One matrix may hold gate and up: the file's shape tells. */
+static void by_width(binder *b)
+{
+    char name[96];
+    snprintf(name, sizeof name, "%s%d.ffn_up.weight", b->prefix, b->il);
+    const gguf_tensor *t = b->il >= 0 && b->m->spec.ffn.kind == GEGLU_ANY ? gguf_tensor_find(b->m->file, name) : NULL;
+    if (t && t->ne[1] == 2 * SYM(b->sym, F)) b->rules[T_FFN_UP].shape = "D,2F";
+}
+
+static bool is_cross(int s)
+{
+    return s == T_CROSS_ATTN_NORM || s == T_CROSS_ATTN_Q || s == T_CROSS_ATTN_K || s == T_CROSS_ATTN_V || s == T_CROSS_ATTN_O;
+}
+
 /* Takes out what this kind of block does not have. */
 static void by_block(binder *b)
 {
@@ -134,8 +150,15 @@ static void by_block(binder *b)
         bool here = (slots[s].where == GLOBAL) == !l && holds(b, r->when);
         if (l && slots[s].where == DENSE) here = here && (l->ffn == FFN_DENSE || r->when == IN_EVERY);
         if (l && slots[s].where == EXPERT) here = here && (l->expert_tensors || r->when == IN_EVERY);
+        if (b->encoder && is_cross(s)) here = false;
+        if (l && slots[s].where == ATTN) here = here && (l->mixer == MIXER_ATTENTION || l->mixer == MIXER_BOTH);
+        if (l && slots[s].where == RECUR) here = here && (l->mixer == MIXER_RECURRENT || l->mixer == MIXER_BOTH);
+        if (l && slots[s].where == CHANNEL) here = here && l->ffn == FFN_CHANNEL_MIX;
         if (!here) r->need = DROP;
     }
+    if (l && l->ffn == FFN_NONE) b->rules[T_FFN_NORM].need = DROP;
+    if (b->il == 0 && a->recurrent.kind == RWKV7) /* the first block's values are what later ones mix in */
+        b->rules[T_TIME_MIX_V0].need = b->rules[T_TIME_MIX_V1].need = b->rules[T_TIME_MIX_V2].need = UNUSED;
     if (!l || !a->block_kinds) return;
     if (l->n_head && !l->n_head_kv) b->rules[T_ATTN_OUTPUT].shape = "D,D"; /* attention is this one matrix */
     if (!l->n_head) b->rules[T_ATTN_NORM].need = b->rules[T_ATTN_OUTPUT].need = DROP;
@@ -151,7 +174,7 @@ static void tensor_name(const binder *b, const char *name, suffix sfx, name_text
 {
     static const char *const suffixes[] = { "", ".weight", ".bias", "" };
     if (b->il < 0) snprintf(out, sizeof(name_text), "%s%s", name, suffixes[sfx]);
-    else snprintf(out, sizeof(name_text), "blk.%d.%s%s", b->il, name, suffixes[sfx]);
+    else snprintf(out, sizeof(name_text), "%s%d.%s%s", b->prefix, b->il, name, suffixes[sfx]);
 }
 
 static void print_shape(const int64_t *ne, int n, char *out, size_t size)
@@ -182,8 +205,8 @@ static loam_status take(binder *b, const char *name, need n, const extents *want
     m->used[i] = 1;
     if (n == UNUSED) return LOAM_OK;
     if (dtype_table[t->type].act == ACT_NONE)
-        return fail(b->err, LOAM_E_UNSUPPORTED, "%s: tensor '%s' has type %s, which weights cannot have", gguf_path(m->file), name,
-                    loam_type_name((int)t->type));
+        return fail(b->err, LOAM_E_UNSUPPORTED, "%s: tensor '%s' has type %s, which weights cannot have", gguf_path(m->file),
+                    name, loam_type_name((int)t->type));
     if (memcmp(t->ne, want->ne, sizeof t->ne)) {
         char have[96], expected[96];
         print_shape(t->ne, t->n_dims, have, sizeof have);
@@ -202,10 +225,24 @@ static loam_status want_float(const binder *b, const weight *w)
                 loam_type_name((int)w->type));
 }
 
+/* Weights of operations that have no product: convolutions, decays, mixing factors. */
+static bool is_factor(slot s)
+{
+    switch (s) {
+    case T_SSM_CONV1D: case T_SSM_A: case T_SSM_D: case T_SHORTCONV_CONV: case T_TIME_MIX_LERP_FUSED: case T_TIME_MIX_LERP_X:
+    case T_TIME_MIX_LERP_W: case T_TIME_MIX_LERP_K: case T_TIME_MIX_LERP_V: case T_TIME_MIX_LERP_R: case T_TIME_MIX_LERP_G:
+    case T_TIME_MIX_FIRST: case T_CHANNEL_MIX_LERP_K: case T_CHANNEL_MIX_LERP_R: return true;
+    default: return false;
+    }
+}
+
 static bool is_vector(slot s, const extents *e)
 {
-    return e->n == 1 || s == T_ATTN_Q_NORM || s == T_ATTN_K_NORM;
+    return e->n == 1 || s == T_TOKEN_TYPES || s == T_ATTN_REL_B || s == T_SSM_NORM || s == T_ATTN_Q_NORM || s == T_ATTN_K_NORM;
 }
+
+/* Token types other than the first are never used. */
+static void keep_first_row(const weight *w) { ((weight *)w)->ne[1] = 1; }
 
 /* A norm with a row of its own for each head is one long row here. */
 static void flatten(const weight *w)
@@ -218,6 +255,10 @@ static void flatten(const weight *w)
 
 static bool is_dense_matrix(slot s) { return s == T_FFN_GATE || s == T_FFN_UP || s == T_FFN_DOWN; }
 static bool is_shared_matrix(slot s) { return s == T_FFN_GATE_SHEXP || s == T_FFN_UP_SHEXP || s == T_FFN_DOWN_SHEXP; }
+static bool is_recurrent_matrix(slot s)
+{
+    return s == T_SSM_IN || s == T_SSM_OUT || s == T_SSM_QKV || s == T_SSM_GATE || s == T_SSM_ALPHA || s == T_SSM_BETA;
+}
 static bool is_expert_matrix(slot s) { return s == T_FFN_GATE_EXPS || s == T_FFN_UP_EXPS || s == T_FFN_DOWN_EXPS; }
 static bool is_projection(slot s) { return s == T_ATTN_Q || s == T_ATTN_K || s == T_ATTN_V || s == T_ATTN_QKV; }
 
@@ -228,6 +269,7 @@ static bool scale_counts(const arch_spec *a, slot s, loam_type type)
     if (is_dense_matrix(s)) return a->scales & SCALE_FFN;
     if (is_shared_matrix(s)) return a->scales & SCALE_SHARED;
     if (is_expert_matrix(s)) return a->scales & SCALE_EXPERTS;
+    if (is_recurrent_matrix(s)) return a->scales & SCALE_RECURRENT;
     return s == T_ATTN_OUTPUT || (s == T_OUTPUT && type == LOAM_NVFP4);
 }
 
@@ -270,7 +312,9 @@ static loam_status take_bias(binder *b, const tensor_rule *r, const extents *sha
 static loam_status shape_of(const binder *b, const tensor_rule *r, extents *e)
 {
     const char *text = r->shape ? r->shape : slots[r->slot].shape;
-    if (expr_shape(text, &b->sym, e->ne, &e->n)) return LOAM_OK;
+    bool good = expr_shape(text, &b->sym, e->ne, &e->n);
+    for (int i = 0; i < 4; i++) good = good && e->ne[i] > 0;
+    if (good) return LOAM_OK;
     return fail(b->err, LOAM_E_FORMAT, "%s: the shape of tensor '%s' (%s) does not follow from the hyper-parameters",
                 gguf_path(b->m->file), slots[r->slot].name, text);
 }
@@ -285,9 +329,11 @@ static loam_status bind_slot(binder *b, const tensor_rule *r, bound *out)
     loam_status st = r->need == UNUSED ? LOAM_OK : shape_of(b, r, &e);
     if (st == LOAM_OK) st = take(b, name, r->need, &e, &out->w);
     if (st == LOAM_OK && out->w && is_vector(r->slot, &e) && r->slot != T_FFN_GATE_INP_SHEXP) st = want_float(b, out->w);
-    if (st == LOAM_OK && out->w && is_vector(r->slot, &e) && e.n == 2) flatten(out->w);
+    if (st == LOAM_OK && out->w && is_vector(r->slot, &e) && e.n == 2 && r->slot != T_ATTN_REL_B && r->slot != T_TOKEN_TYPES) flatten(out->w);
+    if (st == LOAM_OK && out->w && r->slot == T_TOKEN_TYPES) keep_first_row(out->w);
+    if (st == LOAM_OK && out->w && is_factor(r->slot)) st = want_float(b, out->w);
     if (st == LOAM_OK) st = take_bias(b, r, &e, out);
-    return st == LOAM_OK ? take_scales(b, r->slot, out) : st;
+    return st == LOAM_OK && e.n > 1 ? take_scales(b, r->slot, out) : st;
 }
 
 /* ---- q, k, v ---- */
@@ -324,6 +370,17 @@ static loam_status fused_biases(binder *b, bound *t)
 
 /* ---- the whole ---- */
 
+/* Each row of mixing factors is a weight of its own. */
+static void split_lerp(block_weights *w)
+{
+    const weight *all = w->t[T_TIME_MIX_LERP_FUSED].w;
+    for (int i = 0; all && i < all->ne[3] && i < 6; i++) {
+        w->lerp[i] = *all;
+        w->lerp[i].ne[3] = 1;
+        w->lerp[i].data = (const float *)all->data + i * all->ne[0];
+    }
+}
+
 static loam_status bind_set(binder *b, int il, block_weights *out)
 {
     const arch_spec *a = &b->m->spec;
@@ -340,11 +397,13 @@ static loam_status bind_set(binder *b, int il, block_weights *out)
     for (const tensor_rule *r = a->tensors; r && r->slot != T_NONE; r++)
         if (holds(b, r->when)) b->rules[r->slot] = *r;
     by_block(b);
+    by_width(b);
     for (int s = 1; s < T_COUNT; s++) {
         out->t[s].scale = 1;
         loam_status st = bind_slot(b, &b->rules[s], &out->t[s]);
         if (st != LOAM_OK) return st;
     }
+    split_lerp(out);
     return il < 0 ? LOAM_OK : fused_biases(b, out->t);
 }
 
@@ -373,19 +432,33 @@ static loam_status make_weights(loam_model *m, loam_error *err)
     m->owned = mem_zalloc_array((size_t)m->hp.n_layer, sizeof *m->owned);
     m->owned_weights = mem_zalloc_array((size_t)m->hp.n_layer, sizeof *m->owned_weights);
     if (!m->weights || !m->used || !m->blocks || !m->owned || !m->owned_weights)
-        return fail_nomem(err, "tensor directory", (uint64_t)n * sizeof *m->weights + (uint64_t)m->hp.n_layer * sizeof *m->blocks);
+        return fail_nomem(err, "tensor directory",
+                          (uint64_t)n * sizeof *m->weights + (uint64_t)m->hp.n_layer * sizeof *m->blocks);
     for (uint32_t i = 0; i < n; i++) {
         const gguf_tensor *t = gguf_tensor_at(m->file, i);
         weight *w = &m->weights[i];
         *w = (weight) { .name = t->name, .type = t->type, .data = t->data };
         memcpy(w->ne, t->ne, sizeof w->ne);
         if (!dtype_row_bytes(t->type, t->ne[0], &w->row_bytes))
-            return fail(err, LOAM_E_FORMAT, "%s: tensor '%s': rows of %lld values do not fit type %s", gguf_path(m->file), t->name,
-                        (long long)t->ne[0], loam_type_name((int)t->type));
+            return fail(err, LOAM_E_FORMAT, "%s: tensor '%s': rows of %lld values do not fit type %s", gguf_path(m->file),
+                        t->name, (long long)t->ne[0], loam_type_name((int)t->type));
         if (!t->data && gguf_values(t))
             return fail(err, LOAM_E_FORMAT, "%s: tensor '%s' has no data", gguf_path(m->file), t->name);
     }
     return LOAM_OK;
+}
+
+/* The other stack. */
+static loam_status bind_encoder(binder *b)
+{
+    loam_model *m = b->m;
+    m->encoder = mem_zalloc_array((size_t)m->hp.n_layer, sizeof *m->encoder);
+    if (!m->encoder) return fail_nomem(b->err, "an encoder", (uint64_t)m->hp.n_layer * sizeof *m->encoder);
+    b->encoder = true;
+    b->prefix = "enc.blk.";
+    loam_status st = LOAM_OK;
+    for (int il = 0; il < m->hp.n_layer && st == LOAM_OK; il++) st = bind_set(b, il, &m->encoder[il]);
+    return st;
 }
 
 /* Names what nobody asked for; blocks behind the last one that runs are not looked at. */
@@ -403,13 +476,15 @@ static void warn_unused(const loam_model *m)
 
 loam_status model_bind(loam_model *m, loam_error *err)
 {
-    binder b = { .m = m, .err = err };
+    bool both = m->spec.stack == STACK_ENCODER_DECODER, t5 = m->spec.ffn.kind == GEGLU_OR_RELU;
+    binder b = { .m = m, .err = err, .prefix = both ? "dec.blk." : t5 ? "enc.blk." : "blk." };
     loam_status st = make_weights(m, err);
     if (st == LOAM_OK) st = bind_set(&b, -1, &m->globals);
-    for (int il = 0; il < m->hp.n_layer && st == LOAM_OK; il++) {
+    for (int il = 0; il < (both ? m->hp.n_decoder : m->hp.n_layer) && st == LOAM_OK; il++) {
         st = bind_set(&b, il, &m->blocks[il]);
         if (st == LOAM_OK) st = invert_scales(m, il, err);
     }
+    if (both && st == LOAM_OK) st = bind_encoder(&b);
     if (st == LOAM_OK) warn_unused(m);
     return st;
 }

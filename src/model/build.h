@@ -1,7 +1,9 @@
 /* build.h - the builder's state, shared by the files that build one part each:
  *
  *   build.c  embedding, order of the branches of a block, head        attn.c  attention     latent.c  latent attention
- *   ffn.c    dense feed-forward and shared expert                      moe.c   experts */
+ *   encoder.c  post-norm blocks, T5, embeddings
+ *   ffn.c    dense feed-forward and shared expert                      moe.c   experts
+ *   recurrent.c  the recurrent mixers but RWKV's                       rwkv.c  those */
 #ifndef LOAM_MODEL_BUILD_H
 #define LOAM_MODEL_BUILD_H
 
@@ -21,6 +23,7 @@ typedef struct builder {
     const layer_facts *l;           /* its facts */
     const bound *t;                 /* its weights */
     int64_t n_head, n_kv, k, w, n_rot; /* its H, G, K, W, R */
+    value *v_first;                 /* RWKV 7: values of the first block */
 } builder;
 
 /* y = scale * W x + bias, each part where it is stored; NULL without a weight. */
@@ -39,6 +42,24 @@ value *build_attention(builder *b, value *h);
 value *build_latent_attention(builder *b, value *h);
 /* Scores, window and softmax: q [k_dim, H, T]; the heads' outputs, narrowed. Writes k, v first. */
 value *build_heads(builder *b, value *q, value *k, value *v);
+
+/* encoder.c */
+value *build_post_norm_block(builder *b, value *x);
+value *build_t5_decoder(builder *b, value *x);
+void build_t5_encode(builder *b, value *x);
+void build_embeddings(builder *b, value *x); /* of a model without a head */
+value *build_recurrent(builder *b, value *h);
+/* Each kind: NULL when only the state was wanted. */
+value *build_mamba(builder *b, value *h);
+value *build_mamba2(builder *b, value *h);
+value *build_plamo(builder *b, value *h);
+value *build_short_conv(builder *b, value *h);
+value *build_delta(builder *b, value *h);
+value *build_rwkv6(builder *b, value *h);
+value *build_rwkv7(builder *b, value *h);
+value *build_channel_mix(builder *b, value *h);
+/* The rest of a mixer from its states' output on: NULL in the last block without outputs, else the wanted rows. */
+value *build_after_state(builder *b, value *y);
 
 value *build_dense(builder *b, value *x);
 value *build_shared(builder *b, value *x);

@@ -7,12 +7,18 @@
  * Both give the same scores; the absorbed form caches C + R values in place of H (M + Z). */
 #include "model/build.h"
 
+/* Norm of a compressed row. */
+static value *norm_row(builder *b, value *x, const weight *w)
+{
+    return g_norm(b->g, x, w, NULL, (norm_params){ NORM_RMS, b->h->eps, 0 });
+}
+
 static value *queries(builder *b, value *h, int64_t m)
 {
     const bound *t = b->t;
     value *q;
     if (t[T_ATTN_Q_A].w) {
-        value *a = g_norm(b->g, NORM_RMS, build_linear(b, &t[T_ATTN_Q_A], h), t[T_ATTN_Q_A_NORM].w, NULL, b->h->eps, 0);
+        value *a = norm_row(b, build_linear(b, &t[T_ATTN_Q_A], h), t[T_ATTN_Q_A_NORM].w);
         q = build_linear(b, &t[T_ATTN_Q_B], a);
     } else {
         q = build_linear(b, &t[T_ATTN_Q], h);
@@ -30,7 +36,7 @@ value *build_latent_attention(builder *b, value *h)
     value *table = build_angles(b);
     value *q = queries(b, h, m);
     value *low = build_linear(b, &t[T_ATTN_KV_A_MQA], h);
-    value *latent_row = g_norm(g, NORM_RMS, g_view(g, low, 0, c, 1), t[T_ATTN_KV_A_NORM].w, NULL, b->h->eps, 0);
+    value *latent_row = norm_row(b, g_view(g, low, 0, c, 1), t[T_ATTN_KV_A_NORM].w);
     value *shared = g_view(g, low, c, r, 1);
     if (table) {
         q = g_rope(g, q, table, (int)plain, halves);

@@ -16,6 +16,7 @@ typedef struct bound {
 
 typedef struct block_weights {
     bound t[T_COUNT];
+    weight lerp[6];      /* RWKV: rows of time_mix_lerp_fused */
 } block_weights;
 
 struct loam_model {
@@ -26,7 +27,8 @@ struct loam_model {
     weight *weights;         /* one per tensor of the file, in file order */
     uint8_t *used;           /* [tensors] 1 where a rule asked for it */
     block_weights globals;   /* tensors outside the blocks */
-    block_weights *blocks;   /* [n_layer] */
+    block_weights *blocks;   /* [n_layer]; of two stacks the decoder */
+    block_weights *encoder;  /* [n_layer] where there are two stacks */
     float **owned;           /* [n_layer] reciprocal activation scales, NULL where there are none */
     weight *owned_weights;   /* [n_layer] */
     char architecture[64], description[160];

@@ -6,7 +6,7 @@
 static value *expert_linear(builder *b, const bound *t, value *x, value *routing)
 {
     value *y = g_expert_scale(b->g, g_experts(b->g, t->w, x, routing), t->s, routing);
-    return g_expert_add(b->g, y, t->b, routing);
+    return g_expert_add(b->g, g_adapt(b->g, t->w, x, routing, y), t->b, routing);
 }
 
 static route_params routing_of(const builder *b)
@@ -60,9 +60,11 @@ value *build_experts(builder *b, value *x, value *router_in)
     route_params p = routing_of(b);
     value *logits = build_linear(b, &t[T_FFN_GATE_INP], router_in);
     value *routing = g_route(g, logits, t[T_EXP_PROBS_B].w, &p);
-    value *in = e->weigh_input ? g_expert_weigh(g, x, routing) : x;
+    value *reduced = t[T_FFN_LATENT_DOWN].w ? g_matmul(g, t[T_FFN_LATENT_DOWN].w, x) : x;
+    value *in = e->weigh_input ? g_expert_weigh(g, reduced, routing) : reduced;
     value *y = expert_linear(b, &t[T_FFN_DOWN_EXPS], inner(b, in, routing), routing);
     y = e->weigh_input ? g_expert_sum(g, y, NULL) : g_expert_sum(g, y, routing);
+    if (t[T_FFN_LATENT_UP].w) y = g_matmul(g, t[T_FFN_LATENT_UP].w, y);
     if (e->chunks) y = chunk_pass(b, y, logits);
     if (e->dense_too && t[T_FFN_UP].w) y = g_scale(g, g_add(g, build_dense(b, x), y), SQRT_HALF);
     value *shared = build_shared(b, x);

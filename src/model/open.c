@@ -17,11 +17,11 @@ loam_model_params loam_model_defaults(void)
 
 /* Names of general.file_type. */
 static const char *const file_types[] = {
-    [0] = "F32", [1] = "F16", [2] = "Q4_0", [3] = "Q4_1", [7] = "Q8_0", [8] = "Q5_0", [9] = "Q5_1", [10] = "Q2_K", [11] = "Q3_K_S",
-    [12] = "Q3_K_M", [13] = "Q3_K_L", [14] = "Q4_K_S", [15] = "Q4_K_M", [16] = "Q5_K_S", [17] = "Q5_K_M", [18] = "Q6_K",
-    [19] = "IQ2_XXS", [20] = "IQ2_XS", [21] = "Q2_K_S", [22] = "IQ3_XS", [23] = "IQ3_XXS", [24] = "IQ1_S", [25] = "IQ4_NL",
-    [26] = "IQ3_S", [27] = "IQ3_M", [28] = "IQ2_S", [29] = "IQ2_M", [30] = "IQ4_XS", [31] = "IQ1_M", [32] = "BF16", [36] = "TQ1_0",
-    [37] = "TQ2_0", [38] = "MXFP4",
+    [0] = "F32",      [1] = "F16",      [2] = "Q4_0",    [3] = "Q4_1",     [7] = "Q8_0",    [8] = "Q5_0",    [9] = "Q5_1",
+    [10] = "Q2_K",    [11] = "Q3_K_S",  [12] = "Q3_K_M", [13] = "Q3_K_L",  [14] = "Q4_K_S", [15] = "Q4_K_M", [16] = "Q5_K_S",
+    [17] = "Q5_K_M",  [18] = "Q6_K",    [19] = "IQ2_XXS", [20] = "IQ2_XS", [21] = "Q2_K_S", [22] = "IQ3_XS", [23] = "IQ3_XXS",
+    [24] = "IQ1_S",   [25] = "IQ4_NL",  [26] = "IQ3_S",  [27] = "IQ3_M",   [28] = "IQ2_S",  [29] = "IQ2_M",  [30] = "IQ4_XS",
+    [31] = "IQ1_M",   [32] = "BF16",    [36] = "TQ1_0",  [37] = "TQ2_0",   [38] = "MXFP4",
 };
 
 /* The file's own word for its mix of types, else the type that most bytes have; in capitals. */
@@ -29,7 +29,8 @@ static void print_mix(const gguf_file *f, char out[16])
 {
     int64_t type = -1;
     gguf_get_i64(f, "general.file_type", GGUF_OPTIONAL, &type, NULL);
-    snprintf(out, 16, "%s", type >= 0 && type < (int64_t)(sizeof file_types / sizeof *file_types) && file_types[type] ? file_types[type] : "");
+    bool named = type >= 0 && type < (int64_t)(sizeof file_types / sizeof *file_types) && file_types[type];
+    snprintf(out, 16, "%s", named ? file_types[type] : "");
     if (*out) return;
     uint64_t bytes[LOAM_TYPE_LIMIT] = { 0 };
     int most = LOAM_F32;
@@ -49,10 +50,10 @@ static void print_count(uint64_t n, char *out, size_t size)
     int u = 0;
     uint64_t unit = 1;
     while (u < 4 && n >= unit * 1000) unit *= 1000, u++;
-    uint64_t whole = n / unit, hundredths = n % unit * 100 / unit;
-    if (u == 0 || whole >= 100) snprintf(out, size, "%llu%s", (unsigned long long)whole, units[u]);
-    else if (whole >= 10) snprintf(out, size, "%llu.%llu%s", (unsigned long long)whole, (unsigned long long)hundredths / 10, units[u]);
-    else snprintf(out, size, "%llu.%02llu%s", (unsigned long long)whole, (unsigned long long)hundredths, units[u]);
+    unsigned long long whole = n / unit, hundredths = n % unit * 100 / unit;
+    if (u == 0 || whole >= 100) snprintf(out, size, "%llu%s", whole, units[u]);
+    else if (whole >= 10) snprintf(out, size, "%llu.%llu%s", whole, hundredths / 10, units[u]);
+    else snprintf(out, size, "%llu.%02llu%s", whole, hundredths, units[u]);
 }
 
 static void describe(loam_model *m)
@@ -97,7 +98,8 @@ static loam_status find_architecture(loam_model *m, loam_error *err)
     const char *path = gguf_path(m->file);
     loam_status s = gguf_get_text(m->file, "general.architecture", GGUF_OPTIONAL, &name, err);
     if (s != LOAM_OK) return s;
-    if (!name.len) return fail(err, LOAM_E_FORMAT, "%s: key 'general.architecture' is missing: the file does not say what model it holds", path);
+    if (!name.len)
+        return fail(err, LOAM_E_FORMAT, "%s: key 'general.architecture' is missing: what model the file holds is unknown", path);
     const arch_spec *a = arch_find(name.data, name.len);
     if (!a && !m->vocab_only) return arch_refuse(name.data, name.len, path, err);
     if (a) m->spec = *a;
@@ -142,7 +144,8 @@ loam_status loam_model_open(loam_model **out, const char *path, const loam_model
     loam_model_params p = loam_model_defaults();
     if (params) {
         if (params->struct_size < sizeof params->struct_size || params->struct_size > sizeof p)
-            return fail(err, LOAM_E_ARG, "loam_model_params.struct_size is %zu; begin with loam_model_defaults()", params->struct_size);
+            return fail(err, LOAM_E_ARG, "loam_model_params.struct_size is %zu; begin with loam_model_defaults()",
+                        params->struct_size);
         memcpy(&p, params, params->struct_size);
     }
     loam_model *m = mem_zalloc(sizeof *m);
@@ -165,6 +168,7 @@ void loam_model_free(loam_model *m)
     mem_free(m->owned);
     mem_free(m->owned_weights);
     mem_free(m->blocks);
+    mem_free(m->encoder);
     mem_free(m->used);
     mem_free(m->weights);
     hparams_free(&m->hp);
@@ -213,24 +217,32 @@ static void print_float(double v, char *out, size_t size)
     out[n] = 0;
 }
 
+/* A number or flag as text. */
+static void print_scalar(const gguf_file *f, const char *key, gguf_kind kind, char out[40])
+{
+    int64_t i = 0;
+    uint64_t u = 0;
+    float x = 0;
+    bool b = false;
+    bool is_float = kind == GGUF_F32 || kind == GGUF_F64;
+    if (kind == GGUF_BOOL && gguf_get_bool(f, key, GGUF_REQUIRED, &b, NULL) == LOAM_OK) snprintf(out, 40, b ? "true" : "false");
+    else if (is_float && gguf_get_f32(f, key, GGUF_REQUIRED, &x, NULL) == LOAM_OK) print_float(x, out, 40);
+    else if (gguf_get_i64(f, key, GGUF_REQUIRED, &i, NULL) == LOAM_OK) snprintf(out, 40, "%lld", (long long)i);
+    else if (gguf_get_u64(f, key, GGUF_REQUIRED, &u, NULL) == LOAM_OK) snprintf(out, 40, "%llu", (unsigned long long)u);
+}
+
 bool loam_model_meta(const loam_model *m, const char *key, char *text, size_t size, size_t *len)
 {
     char number[40] = "";
     text_view v = { number, 0 };
-    int64_t i = 0;
-    uint64_t u = 0;
-    float f = 0;
-    bool b = false;
     const gguf_key *k = key ? gguf_key_find(m->file, key) : NULL;
     if (!k || k->kind == GGUF_ARRAY) return false;
-    if (k->kind == GGUF_STRING) gguf_get_text(m->file, key, GGUF_REQUIRED, &v, NULL);
-    else if (k->kind == GGUF_BOOL && gguf_get_bool(m->file, key, GGUF_REQUIRED, &b, NULL) == LOAM_OK)
-        snprintf(number, sizeof number, "%s", b ? "true" : "false");
-    else if ((k->kind == GGUF_F32 || k->kind == GGUF_F64) && gguf_get_f32(m->file, key, GGUF_REQUIRED, &f, NULL) == LOAM_OK)
-        print_float(f, number, sizeof number);
-    else if (gguf_get_i64(m->file, key, GGUF_REQUIRED, &i, NULL) == LOAM_OK) snprintf(number, sizeof number, "%lld", (long long)i);
-    else if (gguf_get_u64(m->file, key, GGUF_REQUIRED, &u, NULL) == LOAM_OK) snprintf(number, sizeof number, "%llu", (unsigned long long)u);
-    if (v.data == number) v.len = strlen(number);
+    if (k->kind == GGUF_STRING) {
+        gguf_get_text(m->file, key, GGUF_REQUIRED, &v, NULL);
+    } else {
+        print_scalar(m->file, key, k->kind, number);
+        v.len = strlen(number);
+    }
     if (len) *len = v.len;
     if (text && size) {
         size_t n = v.len < size - 1 ? v.len : size - 1;
@@ -247,11 +259,17 @@ int model_n_layer(const loam_model *m) { return m->hp.n_layer; }
 layer_cache model_layer_cache(const loam_model *m, int layer)
 {
     const hparams *h = &m->hp;
-    if (layer < 0 || layer >= h->n_layer) return (layer_cache) { .present = false };
-    const layer_facts *l = &h->layers[layer];
-    bool skipped = m->spec.block_kinds && !l->n_ff;
+    if (layer < 0 || layer >= model_n_cache(m)) return (layer_cache) { .present = false };
+    const layer_facts *l = &h->layers[layer % h->n_layer];
+    int part = layer / h->n_layer; /* of two stacks: 0 decoder, 1 encoder, 2 cross attention */
+    bool skipped = (m->spec.block_kinds && !l->n_ff) || (model_has_cross(m) && part != 1 && layer % h->n_layer >= h->n_decoder);
+    bool state = l->mixer == MIXER_RECURRENT || l->mixer == MIXER_BOTH;
+    int64_t r_row = 0, s_row = 0;
+    if (state) hparams_state_rows(h, &r_row, &s_row);
     return (layer_cache) {
-        .present = l->n_head && l->n_head_kv && !skipped, .n_kv_head = (int)l->n_head_kv,
+        .r_row = r_row, .s_row = s_row, .encode = model_keeps_nothing(m) || part > 0,
+        .present = (l->mixer == MIXER_ATTENTION || l->mixer == MIXER_BOTH) && l->n_head && l->n_head_kv && !skipped,
+        .n_kv_head = (int)l->n_head_kv,
         .k_dim = (int)SYM(h->sym, K), .v_dim = (int)SYM(h->sym, W), .window = l->window ? h->window : WINDOW_NONE,
         .window_size = l->window ? h->window_size : 0,
     };
@@ -262,7 +280,7 @@ bool model_causal(const loam_model *m) { return m->hp.causal; }
 bool model_can_shift(const loam_model *m)
 {
     rope_kind k = m->hp.rope.kind;
-    return !m->globals.t[T_POSITION_EMBD].w && (m->hp.rope.none || k == ROPE_NORM || k == ROPE_NEOX);
+    return m->spec.stack == STACK_DECODER && !m->globals.t[T_POSITION_EMBD].w && (m->hp.rope.none || k == ROPE_NORM || k == ROPE_NEOX);
 }
 
 int32_t model_position_limit(const loam_model *m)

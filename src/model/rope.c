@@ -64,7 +64,8 @@ static rope_params params_of(const hparams *h, const scaling *s)
         .sections = { h->rope.sections[0], h->rope.sections[1], h->rope.sections[2], h->rope.sections[3] },
     };
     if (s->ext == 0) return r;
-    double lo = __builtin_floor(pair_turning(s, r.n_rot, s->beta_fast)), hi = __builtin_ceil(pair_turning(s, r.n_rot, s->beta_slow));
+    double lo = __builtin_floor(pair_turning(s, r.n_rot, s->beta_fast));
+    double hi = __builtin_ceil(pair_turning(s, r.n_rot, s->beta_slow));
     r.ramp_low = (float)(lo > 0 ? lo : 0);
     r.ramp_high = (float)(hi < r.n_rot - 1 ? hi : r.n_rot - 1);
     r.magnitude = (float)(s->af * (1 - 0.1 * mathd_ln(s->freq_scale)));

@@ -38,7 +38,9 @@ static bool swap_gates(loam_model *m)
     bool had = false;
     for (int i = 0; i < m->hp.n_layer; i++) {
         bound *t = m->blocks[i].t;
-        static const slot pairs[][2] = { { T_FFN_GATE, T_FFN_UP }, { T_FFN_GATE_EXPS, T_FFN_UP_EXPS }, { T_FFN_GATE_SHEXP, T_FFN_UP_SHEXP } };
+        static const slot pairs[][2] = {
+            { T_FFN_GATE, T_FFN_UP }, { T_FFN_GATE_EXPS, T_FFN_UP_EXPS }, { T_FFN_GATE_SHEXP, T_FFN_UP_SHEXP },
+        };
         for (size_t p = 0; p < sizeof pairs / sizeof *pairs; p++) {
             bound *a = &t[pairs[p][0]], *b = &t[pairs[p][1]], c = *a;
             if (!a->w || !b->w) continue;
@@ -107,6 +109,9 @@ static bool mutate_attention(loam_model *m, trait t)
 {
     attention_recipe *a = &m->spec.attn;
     hparams *h = &m->hp;
+    bool attends = false;
+    for (int i = 0; i < h->n_layer; i++) attends |= h->layers[i].mixer == MIXER_ATTENTION || h->layers[i].mixer == MIXER_BOTH;
+    if (!attends) return false;
     bool norms = a->head_norm == HEAD_NORM_UNIT || m->blocks[0].t[T_ATTN_Q_NORM].w;
     switch (t) {
     case TRAIT_ALIBI: return set(&h->alibi, 0);
@@ -148,13 +153,15 @@ static bool mutate_blocks(loam_model *m, trait t)
         a->ffn.input_norm = T_ATTN_NORM;
         return had;
     case TRAIT_ACTIVATION: {
-        static const ffn_kind other[] = { [SWIGLU] = GEGLU, [GEGLU] = SWIGLU, [GELU] = RELU_SQUARED, [RELU_SQUARED] = GELU, [XIELU] = GELU,
-                                          [SWIGLU_FUSED] = SWIGLU_FUSED };
+        static const ffn_kind other[] = {
+            [SWIGLU] = GEGLU, [GEGLU] = SWIGLU, [GELU] = RELU_SQUARED, [RELU_SQUARED] = GELU, [XIELU] = GELU,
+            [SWIGLU_FUSED] = SWIGLU_FUSED, [CHANNEL_MIX] = CHANNEL_MIX, [NO_FFN] = NO_FFN,
+        };
         had = other[a->ffn.kind] != a->ffn.kind || SYM(h->sym, E);
         a->ffn.kind = other[a->ffn.kind];
         a->experts.activation = a->experts.activation == GATE_GELU ? GATE_SILU : GATE_GELU;
         for (int i = 0; i < h->n_layer; i++)
-            if (h->layers[i].ffn != FFN_IDENTITY) return had;
+            if (h->layers[i].ffn == FFN_DENSE || h->layers[i].ffn == FFN_EXPERTS) return had;
         return false;
     }
     case TRAIT_GATE: return swap_gates(m);
@@ -213,10 +220,11 @@ bool model_mutate(loam_model *m, trait t)
     case TRAIT_ALIBI: case TRAIT_CAUSAL: case TRAIT_SCORE_SCALE: case TRAIT_SCORE_CAP: case TRAIT_SINKS: case TRAIT_TEMPERATURE:
     case TRAIT_CLAMP: case TRAIT_HEAD_NORM: case TRAIT_HEAD_NORM_PLACE: case TRAIT_OUTPUT_GATE: case TRAIT_VALUE_SCALE:
         return mutate_attention(m, t);
-    case TRAIT_BIASES: case TRAIT_NORM_KIND: case TRAIT_AFTER_NORMS: case TRAIT_BLOCK_FORM: case TRAIT_ACTIVATION: case TRAIT_GATE:
+    case TRAIT_BIASES: case TRAIT_NORM_KIND: case TRAIT_AFTER_NORMS: case TRAIT_BLOCK_FORM: case TRAIT_ACTIVATION:
+    case TRAIT_GATE:
         return mutate_blocks(m, t);
-    case TRAIT_ROUTER: case TRAIT_TOP_K: case TRAIT_NORMALISE: case TRAIT_GROUPS: case TRAIT_SELECTION_BIAS: case TRAIT_EXPERT_SCALE:
-    case TRAIT_SHARED_EXPERT: case TRAIT_CHUNKS: case TRAIT_DENSE_BESIDE:
+    case TRAIT_ROUTER: case TRAIT_TOP_K: case TRAIT_NORMALISE: case TRAIT_GROUPS: case TRAIT_SELECTION_BIAS:
+    case TRAIT_EXPERT_SCALE: case TRAIT_SHARED_EXPERT: case TRAIT_CHUNKS: case TRAIT_DENSE_BESIDE:
         return mutate_experts(m, t);
     case TRAIT_POSITIONS: return drop_global(m, T_POSITION_EMBD);
     case TRAIT_EMBEDDING_NORM: return drop_global(m, T_TOKEN_EMBD_NORM);

@@ -63,10 +63,30 @@ typedef struct kv_group {
     const int32_t *slot_pos;     /* position of the token in each slot, -1: empty */
 } kv_group;
 
+/* ---- recurrent states: one row of floats per cell, two kinds of row per layer ----
+ *
+ *   r  what a token mixer remembers of the last inputs: windows of convolutions [taps - 1][channels], token shifts [width]
+ *   s  the state proper, rows of heads */
+typedef struct state_layer {
+    float *r, *s;                /* cell c at r + c * r_row, s + c * s_row; NULL: none */
+    int64_t r_row, s_row;        /* floats */
+} state_layer;
+
+/* Tokens of the step that continue one state, in order. It is read from cell `from` (-1: zeros) and left in cell `to`, which
+ * may be the same. Runs are worked off in their order: a later one may start from what an earlier one left. */
+typedef struct state_run {
+    const int32_t *tokens;
+    int count;
+    int32_t from, to;
+} state_run;
+
 typedef struct kv_view {
     const kv_layer *layers;
     const kv_group *groups;
     const int32_t *pos;          /* [n_tokens] positions of the step's tokens */
+    const state_layer *states;   /* [layers] */
+    const state_run *state_runs; /* every token of the step is in one, where the model has states */
+    int n_state_runs;
 } kv_view;
 
 #endif

@@ -91,4 +91,3 @@ static const matcher *const lists[] = {
     [SPLIT_UFAK] = ufak,
     [SPLIT_EXAMOE] = examoe,
 };
-

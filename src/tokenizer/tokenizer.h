@@ -165,8 +165,8 @@ static inline loam_status run_push(tok_run *r, loam_token id)
     r->ids[r->n++] = id;
     return LOAM_OK;
 }
-loam_status run_text(tok_run *r, size_t bytes);   /* room in r->text; contents stay */
-loam_status run_glyphs(tok_run *r, size_t count); /* room in r->glyphs */
+loam_status run_text(tok_run *r, size_t bytes);              /* room in r->text; contents stay */
+loam_status run_glyphs(tok_run *r, size_t count);            /* room in r->glyphs */
 loam_status run_work(tok_run *r, size_t count, size_t size); /* room in r->work; contents do not stay */
 
 /* ---- decoding ---- */

@@ -123,7 +123,7 @@ static void bad_scripts(void **unused)
         { "D 0,x 0 0 4\n", "sequences" },
         { "RM 0 1\n", "arguments" },
         { "D 0 0 0 4\nNCTX 64\n", "before the first call" },
-        { "SAVELOAD\n", "not supported yet" },
+        { "LORA x\n", "file strength" },
         { "B 0:0:0\n", "q:p:t0:n" },
         { "NCTX many\n", "number" },
     };

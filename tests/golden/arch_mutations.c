@@ -1,5 +1,5 @@
 /* arch_mutations.c - the mutation table: each trait of each recipe is switched off in turn, which must move the logits of
- * the model's file far from the expected ones. A trait whose mutation goes unnoticed is one that the expected logits do not check. */
+ * the model's file far from the expected ones. A trait whose mutation goes unnoticed is one that nothing checks. */
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +23,8 @@ static const struct {
     { "llama4-moe", TRAIT_WINDOW, 0, "chunks of 8192 positions, 48 tokens" },
     { "llama4-moe", TRAIT_WINDOW_SIZE, 0, "chunks of 8192 positions, 48 tokens" },
     { "llama4-moe", TRAIT_TEMPERATURE, 0, "starts at position 8191" },
+    { "modern-bert", TRAIT_ACTIVATION, -1, "the other activation needs a matrix that the file does not have: refused" },
+    { "t5", TRAIT_SCORE_SCALE, 1e-7, "scores are small beside the position bias" },
     { "smallthinker-moe", TRAIT_WINDOW, 0, "a window of 4096 positions, 48 tokens" },
     { "smallthinker-moe", TRAIT_WINDOW_SIZE, 0, "a window of 4096 positions, 48 tokens" },
 };
@@ -48,7 +50,7 @@ static bool mutate_file(const char *folder, const char *name, int seen[TRAIT_COU
     for (trait t = 0; t < TRAIT_COUNT; t++) {
         if (loam_model_open(&m, path, NULL, &err) != LOAM_OK) return err.code == LOAM_E_UNSUPPORTED;
         arch_expected e;
-        if (model_mutate(m, t) && arch_load(&e, folder, name, loam_model_n_vocab(m))) {
+        if (model_mutate(m, t) && arch_load(&e, folder, name, m)) {
             double d = arch_distance(m, &e, &err);
             const char *why;
             bool noticed = d >= least_of(name, t, &why);

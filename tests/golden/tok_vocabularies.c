@@ -287,7 +287,7 @@ static void test_others(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_ids), cmocka_unit_test(test_spm), cmocka_unit_test(test_bpe),
-                                          cmocka_unit_test(test_others) };
+                                        cmocka_unit_test(test_others) };
     if (access(FOLDER, R_OK) != 0) {
         puts("SKIP: " FOLDER " is not there");
         return 77;

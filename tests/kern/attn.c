@@ -13,7 +13,8 @@
 #include "base/mem.h"
 #include "kerncheck.h"
 
-static const loam_type types[] = { LOAM_F32, LOAM_F16, LOAM_BF16, LOAM_Q8_0, LOAM_Q5_1, LOAM_Q5_0, LOAM_Q4_1, LOAM_Q4_0, LOAM_IQ4_NL };
+static const loam_type types[] = { LOAM_F32,  LOAM_F16,  LOAM_BF16, LOAM_Q8_0,  LOAM_Q5_1,
+                                   LOAM_Q5_0, LOAM_Q4_1, LOAM_Q4_0, LOAM_IQ4_NL };
 #define N_TYPES ((int)(sizeof types / sizeof types[0]))
 #define N_FLOAT 3
 
@@ -154,12 +155,13 @@ static void test_reference(void **state)
     void *scratch = mem_alloc(attn_scratch(DIM, DIM));
     for (int i = 0; i < PAGES; i++) {
         float m, s, o[DIM];
-        attn_args a = { .page = { keys[i], values[i] }, .k_type = LOAM_F32, .v_type = LOAM_F32, .k_dim = DIM, .v_dim = DIM, .q = q,
-                        .q_stride = DIM, .n_q = 1, .visible = &visible[i], .softcap = 5.0f, .bias = bias[i], .m = &m, .s = &s,
+        attn_args a = { .page = { keys[i], values[i] }, .k_type = LOAM_F32, .v_type = LOAM_F32, .k_dim = DIM, .v_dim = DIM,
+                        .q = q, .q_stride = DIM, .n_q = 1, .visible = &visible[i], .softcap = 5.0f,
+                        .bias = bias[i], .m = &m, .s = &s,
                         .o = o, .o_stride = DIM, .scratch = scratch };
         k->attn(&a);
         if (!visible[i]) assert_true(m == -INFINITY && s == 0.0f && o[0] == 0.0f && o[DIM - 1] == 0.0f);
-        k->attn_merge(&M, &S, O, m, s, o, DIM);
+        k->attn_merge((attn_state){ &M, &S, O }, (attn_part){ m, s, o }, DIM);
     }
     double sum = 0, out[DIM] = { 0 };
     for (int j = 0; j < N; j++) {
@@ -180,7 +182,8 @@ static void one_spec(const kernels *ref, const kernels *k, spec c, shape s)
 {
     char what[128];
     snprintf(what, sizeof what, "%s k %s %d v %s %d queries %d softcap %d bias %d mask %d shape %d", k->name,
-             loam_type_name((int)c.k_type), c.k_dim, loam_type_name((int)c.v_type), c.v_dim, c.n_q, c.softcap, c.bias, c.mask, (int)s);
+             loam_type_name((int)c.k_type), c.k_dim, loam_type_name((int)c.v_type), c.v_dim, c.n_q, c.softcap, c.bias,
+             c.mask, (int)s);
     problem p = problem_new(c, s, s);
     ref->attn(&p.args);
     results r = results_of(&p);
@@ -226,8 +229,8 @@ static void set_sizes(const kernels *ref, const kernels *k)
     for (int kt = 0; kt < N_TYPES; kt++)
         for (int vt = 0; vt < N_TYPES; vt++) {
             if (!ref->encode[types[kt]] || !ref->encode[types[vt]]) continue;
-            spec c = { types[kt], types[vt], 64 + 32 * check_below(3), 64 + 32 * check_below(3), 1 + check_below(14), false, false,
-                       check_below(4) };
+            spec c = { types[kt], types[vt], 64 + 32 * check_below(3), 64 + 32 * check_below(3), 1 + check_below(14), false,
+                       false, check_below(4) };
             one_spec(ref, k, c, SHAPE_NORMAL);
         }
 }
@@ -243,7 +246,8 @@ static void set_invisible(const kernels *ref, const kernels *k)
 {
     (void)ref;
     for (int turn = 0; turn < 60; turn++) {
-        spec c = { types[turn % 3], types[turn / 3 % 3], 64, 16 * (1 + check_below(9)), 1 + check_below(14), false, false, 1 + turn % 3 };
+        spec c = { types[turn % 3], types[turn / 3 % 3], 64, 16 * (1 + check_below(9)), 1 + check_below(14), false, false,
+                   1 + turn % 3 };
         problem p = problem_new(c, SHAPE_NORMAL, SHAPE_NORMAL);
         k->attn(&p.args);
         results r = results_of(&p);
@@ -258,7 +262,8 @@ static void set_invisible(const kernels *ref, const kernels *k)
                 assert_true(isnan(p.args.s[q]) && isnan(after[0]) && p.args.m[q] > -INFINITY);
             } else {
                 assert_true(check_same(before, after, c.v_dim, "invisible slot"));
-                assert_true(check_same(r.m + q, p.args.m + q, 1, "invisible slot") && check_same(r.s + q, p.args.s + q, 1, "invisible slot"));
+                assert_true(check_same(r.m + q, p.args.m + q, 1, "invisible slot"));
+                assert_true(check_same(r.s + q, p.args.s + q, 1, "invisible slot"));
             }
         }
         results_free(&r);
@@ -275,6 +280,7 @@ static void test_invisible(void **state)
 int main(void)
 {
     check_seed();
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_reference), cmocka_unit_test(test_sets), cmocka_unit_test(test_invisible) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_reference), cmocka_unit_test(test_sets),
+                                        cmocka_unit_test(test_invisible) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

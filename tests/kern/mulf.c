@@ -36,8 +36,8 @@ static problem problem_new(loam_type type, int rows, int cols, int64_t k)
     p.x = guard_new(x_stride * (size_t)cols, 0);
     p.y = guard_new(4 * (cols ? y_stride * (size_t)(cols - 1) + (size_t)rows : 0), 4 * (size_t)check_below(16));
     p.scratch = mem_alloc(mul_scratch(k));
-    p.args = (mul_args){ .w = p.w.p, .w_stride = row, .x = p.x.p, .x_stride = x_stride, .y = guard_floats(&p.y), .y_stride = y_stride,
-                         .k = k, .rows = rows, .cols = cols, .scratch = p.scratch };
+    p.args = (mul_args){ .w = p.w.p, .w_stride = row, .x = p.x.p, .x_stride = x_stride, .y = guard_floats(&p.y),
+                         .y_stride = y_stride, .k = k, .rows = rows, .cols = cols, .scratch = p.scratch };
     return p;
 }
 
@@ -63,7 +63,8 @@ static void problem_free(problem *p)
 static bool problem_same(const problem *p, const float *expected, const char *what)
 {
     for (int c = 0; c < p->cols; c++)
-        if (!check_same(expected + (size_t)c * p->args.y_stride, p->args.y + (size_t)c * p->args.y_stride, p->rows, what)) return false;
+        if (!check_same(expected + (size_t)c * p->args.y_stride, p->args.y + (size_t)c * p->args.y_stride, p->rows, what))
+            return false;
     return guard_ok(&p->y, what) && guard_ok(&p->w, what) && guard_ok(&p->x, what);
 }
 
@@ -116,8 +117,8 @@ static void set_sizes(const kernels *ref, const kernels *k)
                     problem p = problem_new(types[t], rows[r], cols[c], ks[i]);
                     shape s = check_below(2) ? SHAPE_NORMAL : (shape)check_below(SHAPE_COUNT);
                     problem_fill(&p, s, check_below(2) ? s : SHAPE_NORMAL);
-                    snprintf(what, sizeof what, "%s %s k %d rows %d cols %d shape %d", k->name, loam_type_name((int)types[t]), ks[i],
-                             rows[r], cols[c], (int)s);
+                    snprintf(what, sizeof what, "%s %s k %d rows %d cols %d shape %d", k->name, loam_type_name((int)types[t]),
+                             ks[i], rows[r], cols[c], (int)s);
                     one_size(ref, k, &p, what);
                     problem_free(&p);
                 }
@@ -169,6 +170,7 @@ static void test_splits(void **state)
 int main(void)
 {
     check_seed();
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_reference), cmocka_unit_test(test_sets), cmocka_unit_test(test_splits) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_reference), cmocka_unit_test(test_sets),
+                                        cmocka_unit_test(test_splits) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -162,7 +162,7 @@ CASE(softcap, k->softcap(y, a, 30.0f, n))
 CASE(rope_neox, (memmove(y, a, sizeof *y * (size_t)n), k->rope(y, b, c, n / 2, true)))
 CASE(rope_pairs, (memmove(y, a, sizeof *y * (size_t)n), k->rope(y, b, c, n / 2, false)))
 CASE(merge, (memmove(y, a, sizeof *y * (size_t)n),
-             n > 2 ? k->attn_merge(y, y + 1, y + 2, b[0], b[1], c, n - 2) : (void)0))
+             n > 2 ? k->attn_merge((attn_state){ y, y + 1, y + 2 }, (attn_part){ b[0], b[1], c }, n - 2) : (void)0))
 #undef CASE
 
 #define CASE(name) { #name, case_##name }
@@ -184,7 +184,8 @@ static void one_case(const kernels *ref, const kernels *k, int which, int n, sha
     static float in[3][MAX_SIZE], expected[MAX_SIZE];
     for (int i = 0; i < 3; i++) check_fill(in[i], n, i == 0 ? s : check_below(2) ? s : SHAPE_NORMAL);
     cases[which].run(ref, expected, in[0], in[1], in[2], n);
-    bool elementwise = strstr(cases[which].name, "_up") || !strcmp(cases[which].name, "add") || !strcmp(cases[which].name, "mul2");
+    const char *name = cases[which].name;
+    bool elementwise = strstr(name, "_up") || !strcmp(name, "add") || !strcmp(name, "mul2");
     for (int alias = 0; alias < (elementwise ? 3 : 2); alias++) {
         guard g[4];
         for (int i = 0; i < 4; i++) g[i] = guard_new(sizeof(float) * (size_t)n, 4 * (size_t)check_below(16));
@@ -239,7 +240,8 @@ static void test_functions(void **state)
 
 static void set_codecs(const kernels *ref, const kernels *k)
 {
-    static const loam_type types[] = { LOAM_F32, LOAM_F16, LOAM_BF16, LOAM_Q8_0, LOAM_Q5_1, LOAM_Q5_0, LOAM_Q4_1, LOAM_Q4_0, LOAM_IQ4_NL };
+    static const loam_type types[] = { LOAM_F32,  LOAM_F16,  LOAM_BF16, LOAM_Q8_0,  LOAM_Q5_1,
+                                       LOAM_Q5_0, LOAM_Q4_1, LOAM_Q4_0, LOAM_IQ4_NL };
     static float x[65536], a[65536], b[65536];
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
         if (!ref->encode[types[t]]) continue;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "data.h"
 
@@ -16,23 +17,28 @@ int arch_list(const char *folder, char names[ARCH_FILES][64])
     int n = 0;
     for (struct dirent *e; d && (e = readdir(d)) && n < ARCH_FILES;) {
         size_t len = strlen(e->d_name);
-        if (len > 5 && len < 64 && !strcmp(e->d_name + len - 5, ".gguf")) snprintf(names[n++], 64, "%.*s", (int)(len - 5), e->d_name);
+        if (len <= 5 || len >= 64 || strcmp(e->d_name + len - 5, ".gguf")) continue;
+        char tokens[600];
+        snprintf(tokens, sizeof tokens, "%s/%.*s.tokens.txt", folder, (int)(len - 5), e->d_name);
+        if (access(tokens, R_OK) == 0) snprintf(names[n++], 64, "%.*s", (int)(len - 5), e->d_name);
     }
     if (d) closedir(d);
     qsort(names, (size_t)n, sizeof *names, compare_names);
     return n;
 }
 
-bool arch_load(arch_expected *e, const char *folder, const char *name, int32_t n_vocab)
+bool arch_load(arch_expected *e, const char *folder, const char *name, const loam_model *m)
 {
+    bool logits = loam_model_has_decoder(m);
     char path[700];
     size_t n = 0, count = 0;
     snprintf(path, sizeof path, "%s/%s.tokens.txt", folder, name);
     e->ids = slurp_ids(path, &n);
-    snprintf(path, sizeof path, "%s/%s.logits.f32", folder, name);
+    snprintf(path, sizeof path, "%s/%s.%s.f32", folder, name, logits ? "logits" : "embd");
     e->logits = slurp_f32(path, &count);
     e->n = (int)n;
-    return e->ids && e->logits && n > 0 && count == n * (size_t)n_vocab;
+    e->width = (size_t)(logits ? loam_model_n_vocab(m) : loam_model_n_embd(m));
+    return e->ids && e->logits && n > 0 && count == n * e->width;
 }
 
 void arch_free(arch_expected *e)
@@ -49,16 +55,19 @@ double arch_distance(const loam_model *m, const arch_expected *e, loam_error *er
     p.n_threads = 1;
     loam_context *ctx;
     if (loam_context_new(&ctx, m, &p, err) != LOAM_OK) return -1;
-    size_t n = (size_t)e->n, n_vocab = (size_t)loam_model_n_vocab(m);
+    size_t n = (size_t)e->n, width = e->width;
     int8_t *all = malloc(n);
-    float *got = malloc(n * n_vocab * sizeof *got);
+    float *got = malloc(n * width * sizeof *got);
     loam_batch batch = { .n_tokens = e->n, .token = e->ids, .logits = all };
     double d = -1;
     if (all && got) {
         memset(all, 1, n);
-        if (loam_decode(ctx, &batch, err) == 0) {
-            for (size_t i = 0; i < n; i++) memcpy(got + i * n_vocab, loam_logits(ctx, (int32_t)i), n_vocab * sizeof *got);
-            d = nmse(got, e->logits, n * n_vocab);
+        bool both = loam_model_has_encoder(m) && loam_model_decoder_start(m) >= 0;
+        if ((!both || loam_encode(ctx, &batch, err) == 0) && loam_decode(ctx, &batch, err) == 0) {
+            bool logits = loam_model_has_decoder(m);
+            for (int32_t i = 0; i < e->n; i++)
+                memcpy(got + (size_t)i * width, logits ? loam_logits(ctx, i) : loam_embeddings(ctx, i), width * sizeof *got);
+            d = nmse(got, e->logits, n * width);
         }
     }
     free(all);

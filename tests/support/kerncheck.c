@@ -65,8 +65,8 @@ bool check_same(const float *a, const float *b, int64_t n, const char *what)
         memcpy(&fa, (const uint8_t *)a + 4 * i, 4);
         memcpy(&fb, (const uint8_t *)b + 4 * i, 4);
         if (bits_of_f32(fa) == bits_of_f32(fb) || (fa != fa && fb != fb)) continue;
-        printf("%s: element %lld of %lld: expected %a (%g), got %a (%g)\n", what, (long long)i, (long long)n, (double)fa, (double)fa,
-               (double)fb, (double)fb);
+        printf("%s: element %lld of %lld: expected %a (%g), got %a (%g)\n", what, (long long)i, (long long)n, (double)fa,
+               (double)fa, (double)fb, (double)fb);
         return false;
     }
     return true;
@@ -113,4 +113,3 @@ void check_sets(void (*fn)(const kernels *ref, const kernels *k))
         fn(ref, k);
     }
 }
-

@@ -29,8 +29,13 @@ static int64_t get_int(void *keys, const char *key)
 void toy_begin(toy *v, const char *model, const char *pre)
 {
     memset(v, 0, sizeof *v);
-    v->view = (vocab_view){ .source = "toy", .tokens = v->tokens, .scores = v->scores, .types = v->types, .merges = v->merges,
-                            .keys = v, .get_int = get_int };
+    v->view = (vocab_view){ .source = "toy",
+                            .tokens = v->tokens,
+                            .scores = v->scores,
+                            .types = v->types,
+                            .merges = v->merges,
+                            .keys = v,
+                            .get_int = get_int };
     v->view.model = keep(v, model, strlen(model));
     if (pre) v->view.pre = keep(v, pre, strlen(pre));
 }
@@ -120,7 +125,8 @@ void check_text(const loam_tokenizer *t, const int32_t *ids, unsigned flags, con
     loam_error err;
     char text[1024];
     size_t len;
-    if (loam_tokenizer_decode(t, ids, count(ids), flags, text, sizeof text - 1, &len, &err) != LOAM_OK) fail_msg("%s", err.message);
+    if (loam_tokenizer_decode(t, ids, count(ids), flags, text, sizeof text - 1, &len, &err) != LOAM_OK)
+        fail_msg("%s", err.message);
     text[len] = 0;
     assert_string_equal(text, want);
 }

@@ -8,7 +8,7 @@
 enum { TOY_NORMAL = 1, TOY_UNKNOWN = 2, TOY_CONTROL = 3, TOY_USER = 4, TOY_UNUSED = 5, TOY_BYTE = 6 };
 
 #define TOY_TOKENS 1024
-#define TOY_KEYS 16
+#define TOY_KEYS   16
 
 typedef struct toy {
     vocab_view view;
@@ -31,16 +31,15 @@ int32_t toy_add_n(toy *v, const char *text, size_t n, int type, float score); /*
 int32_t toy_add(toy *v, const char *text, int type, float score);
 void toy_merge(toy *v, const char *merge);
 void toy_key(toy *v, const char *key, int64_t value); /* without "tokenizer.ggml."; key must be a literal */
-void toy_hex_bytes(toy *v); /* the 256 tokens <0x00> to <0xFF> */
-void toy_bytes(toy *v);     /* the 256 characters of the byte alphabet, ids 0 to 255 when called first */
+void toy_hex_bytes(toy *v);                           /* the 256 tokens <0x00> to <0xFF> */
+void toy_bytes(toy *v); /* the 256 characters of the byte alphabet, ids 0 to 255 when called first */
 
 /* The tokenizer; fails the running test where it cannot be made. */
 loam_tokenizer *toy_make(const toy *v);
 
 /* The ids of a text must be those of a list that ends with -1; prints both and fails the running test where they differ. */
 void check_ids(const loam_tokenizer *t, const char *text, size_t n, unsigned flags, const int32_t *want);
-#define CHECK(t, text, flags, ...) \
-    check_ids(t, text, sizeof(text) - 1, flags, (const int32_t[]){ __VA_ARGS__, -1 })
+#define CHECK(t, text, flags, ...) check_ids(t, text, sizeof(text) - 1, flags, (const int32_t[]){ __VA_ARGS__, -1 })
 #define CHECK_NONE(t, text, flags) check_ids(t, text, sizeof(text) - 1, flags, (const int32_t[]){ -1 })
 /* The decoded text of ids that end with -1 must be this. */
 void check_text(const loam_tokenizer *t, const int32_t *ids, unsigned flags, const char *want);

@@ -188,6 +188,42 @@ static void sequences_are_independent(void **state)
     loam_context_free(ctx);
 }
 
+typedef struct watcher {
+    int asked, shown, stop_at;
+    bool finite;
+} watcher;
+
+static bool watch(void *user, const loam_node *node, bool ask)
+{
+    watcher *w = user;
+    if (ask) return ++w->asked, strcmp(node->op, "MATMUL") == 0;
+    w->shown++;
+    assert_int_equal(node->n_src, 2);
+    assert_string_equal(node->src[0]->op, "WEIGHT");
+    assert_true(node->ne[0] == node->src[0]->ne[1] && node->data && node->src[0]->data);
+    for (int64_t i = 0; i < node->ne[0] * node->ne[2]; i++) w->finite = w->finite && ((const float *)node->data)[i] < 1e9f;
+    return w->shown != w->stop_at;
+}
+
+static void observers_see_and_stop(void **state)
+{
+    (void)state;
+    loam_error err;
+    loam_context *ctx = fresh(512);
+    watcher w = { .finite = true };
+    loam_context_set_observer(ctx, watch, &w);
+    assert_int_equal(feed(ctx, 0, 0, 20, &err), 0);
+    expect_bits(ctx, 20);
+    assert_true(w.finite && w.shown == 4 * 7 + 1 && w.asked > w.shown);
+    w = (watcher){ .finite = true, .stop_at = 9 };
+    assert_int_equal(feed(ctx, 0, 20, 20, &err), 2);
+    assert_int_equal(w.shown, 9);
+    loam_context_set_observer(ctx, NULL, NULL);
+    assert_int_equal(feed(ctx, 0, 20, 20, &err), 0);
+    expect_bits(ctx, 40);
+    loam_context_free(ctx);
+}
+
 static void bad_parameters_are_named(void **state)
 {
     (void)state;
@@ -241,7 +277,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_batches_change_nothing), cmocka_unit_test(a_full_cache_changes_nothing), cmocka_unit_test(an_abort_changes_nothing),
-        cmocka_unit_test(sequences_are_independent), cmocka_unit_test(bad_parameters_are_named), cmocka_unit_test(an_estimate_is_what_is_taken),
+        cmocka_unit_test(sequences_are_independent), cmocka_unit_test(observers_see_and_stop), cmocka_unit_test(bad_parameters_are_named), cmocka_unit_test(an_estimate_is_what_is_taken),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }

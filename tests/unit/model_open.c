@@ -58,12 +58,13 @@ static void required_keys(void **state)
         { "llama-dense-yarn", "llama.context_length" }, { "llama-dense-yarn", "llama.embedding_length" },
         { "llama-dense-yarn", "llama.block_count" }, { "llama-dense-yarn", "llama.attention.head_count" },
         { "llama-dense-yarn", "llama.feed_forward_length" }, { "llama-dense-yarn", "llama.attention.layer_norm_rms_epsilon" },
-        { "gpt2-dense", "gpt2.attention.layer_norm_epsilon" }, { "minicpm3-dense", "minicpm3.attention.q_lora_rank" },
-        { "minicpm3-dense", "minicpm3.attention.kv_lora_rank" }, { "gpt-oss-moe", "gpt-oss.expert_count" },
+        { "gpt2", "gpt2.attention.layer_norm_epsilon" }, { "minicpm3", "minicpm3.attention.q_lora_rank" },
+        { "minicpm3", "minicpm3.attention.kv_lora_rank" }, { "gpt-oss-moe", "gpt-oss.expert_count" },
         { "gpt-oss-moe", "gpt-oss.expert_used_count" }, { "gpt-oss-moe", "gpt-oss.expert_feed_forward_length" },
         { "gpt-oss-moe", "gpt-oss.attention.sliding_window" },
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) refused(cases[i].model, remove_key, cases[i].key, LOAM_E_FORMAT, cases[i].key);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        refused(cases[i].model, remove_key, cases[i].key, LOAM_E_FORMAT, cases[i].key);
 }
 
 static void remove_architecture(gguf_builder *b, const void *arg)
@@ -77,12 +78,12 @@ static void set_architecture(gguf_builder *b, const void *name) { gguf_set_text(
 static void architectures(void **state)
 {
     (void)state;
-    refused("gpt2-dense", remove_architecture, NULL, LOAM_E_FORMAT, "general.architecture");
-    refused("gpt2-dense", set_architecture, "mamba", LOAM_E_UNSUPPORTED, "'mamba' (recurrent) is not supported yet");
-    refused("gpt2-dense", set_architecture, "bert", LOAM_E_UNSUPPORTED, "'bert' (encoder) is not supported yet");
-    refused("gpt2-dense", set_architecture, "qwen33", LOAM_E_UNSUPPORTED, "nearest known name is 'qwen3'");
-    refused("gpt2-dense", set_architecture, "LLAMA", LOAM_E_UNSUPPORTED, "nearest known name is 'llama'");
-    refused("gpt2-dense", set_architecture, "a\nb", LOAM_E_UNSUPPORTED, "'a?b'");
+    refused("gpt2", remove_architecture, NULL, LOAM_E_FORMAT, "general.architecture");
+    refused("gpt2", set_architecture, "kimi-linear", LOAM_E_UNSUPPORTED, "'kimi-linear' (hybrid of latent attention and recurrence) is not supported yet");
+    refused("gpt2", set_architecture, "gemma4", LOAM_E_UNSUPPORTED, "'gemma4' (decoder with per-layer inputs) is not supported yet");
+    refused("gpt2", set_architecture, "qwen33", LOAM_E_UNSUPPORTED, "nearest known name is 'qwen3'");
+    refused("gpt2", set_architecture, "LLAMA", LOAM_E_UNSUPPORTED, "nearest known name is 'llama'");
+    refused("gpt2", set_architecture, "a\nb", LOAM_E_UNSUPPORTED, "'a?b'");
 }
 
 typedef struct key_value {
@@ -110,16 +111,20 @@ static void bad_values(void **state)
 {
     (void)state;
     static const key_value zero[] = {
-        { "llama.context_length", 0 }, { "llama.embedding_length", 0 }, { "llama.block_count", 0 }, { "llama.attention.head_count", 0 },
+        { "llama.context_length", 0 }, { "llama.embedding_length", 0 }, { "llama.block_count", 0 },
+        { "llama.attention.head_count", 0 },
         { "llama.attention.head_count_kv", 0 }, { "llama.feed_forward_length", 0 },
     };
     static const key_value absurd[] = {
         { "llama.context_length", UINT32_MAX }, { "llama.embedding_length", UINT32_MAX }, { "llama.block_count", 1000000 },
-        { "llama.attention.head_count", 1000000 }, { "llama.attention.head_count_kv", 3 }, { "llama.feed_forward_length", UINT32_MAX },
-        { "llama.attention.key_length", UINT32_MAX }, { "llama.rope.dimension_count", 15 }, { "llama.rope.dimension_count", 4096 },
+        { "llama.attention.head_count", 1000000 }, { "llama.attention.head_count_kv", 3 },
+        { "llama.feed_forward_length", UINT32_MAX },
+        { "llama.attention.key_length", UINT32_MAX }, { "llama.rope.dimension_count", 15 },
+        { "llama.rope.dimension_count", 4096 },
         { "llama.nextn_predict_layers", 4 }, { "llama.expert_count", 100000 },
     };
-    for (size_t i = 0; i < sizeof zero / sizeof *zero; i++) refused("llama-dense-yarn", set_u32, &zero[i], LOAM_E_FORMAT, zero[i].key);
+    for (size_t i = 0; i < sizeof zero / sizeof *zero; i++)
+        refused("llama-dense-yarn", set_u32, &zero[i], LOAM_E_FORMAT, zero[i].key);
     for (size_t i = 0; i < sizeof absurd / sizeof *absurd; i++)
         refused("llama-dense-yarn", set_u32, &absurd[i], LOAM_E_FORMAT, absurd[i].key);
     static const char *const integers[] = { "llama.context_length", "llama.attention.head_count", "llama.rope.dimension_count" };
@@ -127,12 +132,15 @@ static void bad_values(void **state)
         refused("llama-dense-yarn", set_float, integers[i], LOAM_E_FORMAT, integers[i]);
         refused("llama-dense-yarn", set_word, integers[i], LOAM_E_FORMAT, integers[i]);
     }
-    refused("llama-dense-yarn", short_array, "llama.attention.head_count", LOAM_E_FORMAT, "llama.attention.head_count has 2 values for 4 blocks");
+    refused("llama-dense-yarn", short_array, "llama.attention.head_count", LOAM_E_FORMAT,
+            "llama.attention.head_count has 2 values for 4 blocks");
     refused("llama-dense-yarn", set_nan, "llama.attention.layer_norm_rms_epsilon", LOAM_E_FORMAT, "layer_norm_rms_epsilon");
     refused("llama-dense-yarn", set_nan, "llama.rope.freq_base", LOAM_E_FORMAT, "llama.rope.freq_base");
     refused("llama-dense-yarn", set_word, "llama.rope.scaling.type", LOAM_E_UNSUPPORTED, "llama.rope.scaling.type");
-    static const key_value experts[] = { { "gpt-oss.expert_used_count", 100 }, { "gpt-oss.expert_used_count", 0 }, { "gpt-oss.expert_count", 0 } };
-    for (size_t i = 0; i < sizeof experts / sizeof *experts; i++) refused("gpt-oss-moe", set_u32, &experts[i], LOAM_E_FORMAT, experts[i].key);
+    static const key_value experts[] = { { "gpt-oss.expert_used_count", 100 }, { "gpt-oss.expert_used_count", 0 },
+                                         { "gpt-oss.expert_count", 0 } };
+    for (size_t i = 0; i < sizeof experts / sizeof *experts; i++)
+        refused("gpt-oss-moe", set_u32, &experts[i], LOAM_E_FORMAT, experts[i].key);
 }
 
 /* ---- tensors ---- */
@@ -169,16 +177,17 @@ static void tensors(void **state)
         { "llama-dense-yarn", "blk.0.attn_norm.weight" }, { "llama-dense-yarn", "blk.3.attn_q.weight" },
         { "llama-dense-yarn", "blk.1.attn_k.weight" }, { "llama-dense-yarn", "blk.1.attn_output.weight" },
         { "llama-dense-yarn", "blk.2.ffn_gate.weight" }, { "llama-dense-yarn", "blk.2.ffn_down.weight" },
-        { "gpt2-dense", "position_embd.weight" }, { "gpt2-dense", "blk.0.attn_norm.bias" }, { "gpt2-dense", "blk.1.ffn_up.bias" },
+        { "gpt2", "position_embd.weight" }, { "gpt2", "blk.0.attn_norm.bias" }, { "gpt2", "blk.1.ffn_up.bias" },
         { "gpt-oss-moe", "blk.0.attn_sinks.weight" }, { "gpt-oss-moe", "blk.2.ffn_up_exps.weight" },
-        { "gpt-oss-moe", "blk.2.ffn_gate_inp.bias" }, { "minicpm3-dense", "blk.0.attn_kv_b.weight" },
-        { "gemma3-dense", "blk.0.post_ffw_norm.weight" }, { "olmo2-dense", "output.weight" },
+        { "gpt-oss-moe", "blk.2.ffn_gate_inp.bias" }, { "minicpm3", "blk.0.attn_kv_b.weight" },
+        { "gemma3-dense", "blk.0.post_ffw_norm.weight" }, { "olmo2", "output.weight" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         refused(cases[i].model, remove_tensor, cases[i].tensor, LOAM_E_FORMAT, cases[i].tensor);
         refused(cases[i].model, misshape, cases[i].tensor, LOAM_E_FORMAT, "expected");
     }
-    refused("llama-dense-yarn", misshape, "blk.3.attn_q.weight", LOAM_E_FORMAT, "'blk.3.attn_q.weight' has shape 32 x 3, expected 64 x 64");
+    refused("llama-dense-yarn", misshape, "blk.3.attn_q.weight", LOAM_E_FORMAT,
+            "'blk.3.attn_q.weight' has shape 32 x 3, expected 64 x 64");
     refused("llama-dense-yarn", as_integers, "blk.0.attn_q.weight", LOAM_E_UNSUPPORTED, "'blk.0.attn_q.weight' has type i32");
     refused("llama-dense-yarn", half_norm, "blk.0.attn_norm.weight", LOAM_E_UNSUPPORTED, "'blk.0.attn_norm.weight' is f16");
 }
@@ -318,7 +327,7 @@ static void position_limit(void **state)
     loam_error err = { 0 };
     loam_model *m;
     loam_context *ctx;
-    assert_int_equal(loam_model_open(&m, golden_path(path, "arch/gpt2-dense.gguf"), NULL, &err), LOAM_OK);
+    assert_int_equal(loam_model_open(&m, golden_path(path, "arch/gpt2.gguf"), NULL, &err), LOAM_OK);
     loam_context_params p = loam_context_defaults();
     p.n_ctx = 512;
     assert_int_equal(loam_context_new(&ctx, m, &p, &err), LOAM_OK);
@@ -350,7 +359,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(required_keys), cmocka_unit_test(architectures), cmocka_unit_test(bad_values), cmocka_unit_test(tensors),
-        cmocka_unit_test(warns_of_strangers), cmocka_unit_test(skips_draft_blocks), cmocka_unit_test(facts), cmocka_unit_test(arguments),
+        cmocka_unit_test(warns_of_strangers), cmocka_unit_test(skips_draft_blocks), cmocka_unit_test(facts),
+        cmocka_unit_test(arguments),
         cmocka_unit_test(checks_weights), cmocka_unit_test(position_limit), cmocka_unit_test(table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,7 +47,7 @@ static void build(graph *g, const net *n, int layers)
     value *x = g_input(g, INPUT_EMBD, D);
     for (int i = 0; i < layers; i++) {
         g->layer = i;
-        value *h = g_norm(g, NORM_RMS, x, &n->w_norm, NULL, 1e-5f, 0);
+        value *h = g_norm(g, x, &n->w_norm, NULL, (norm_params){ NORM_RMS, 1e-5f, 0 });
         value *a = g_gate(g, GATE_SILU, g_matmul(g, &n->w_gate, h), g_matmul(g, &n->w_up, h));
         x = g_add(g, x, g_add(g, g_matmul(g, &n->w_down, a), g_weight(g, &n->w_bias)));
     }

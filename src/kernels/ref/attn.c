@@ -91,13 +91,13 @@ static void attn(const attn_args *a)
     }
 }
 
-static void attn_merge(float *M, float *S, float *O, float m, float s, const float *o, int v_dim)
+static void attn_merge(attn_state into, attn_part part, int v_dim)
 {
-    if (m == -INFINITY) return;
-    float max = m > *M ? m : *M, a = math_exp(*M - max), b = math_exp(m - max);
-    *M = max;
-    *S = fmaf(*S, a, s * b);
-    for (int d = 0; d < v_dim; d++) O[d] = fmaf(O[d], a, o[d] * b);
+    if (part.m == -INFINITY) return;
+    float max = part.m > *into.m ? part.m : *into.m, a = math_exp(*into.m - max), b = math_exp(part.m - max);
+    *into.m = max;
+    *into.s = fmaf(*into.s, a, part.s * b);
+    for (int d = 0; d < v_dim; d++) into.o[d] = fmaf(into.o[d], a, part.o[d] * b);
 }
 
 void kernels_ref_attn(kernels *k)

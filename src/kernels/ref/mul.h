@@ -38,7 +38,9 @@ typedef struct weight_form {
     bool split;               /* A32: the two scales of a piece of 32 differ: two sums and two steps, 16 values each */
 } weight_form;
 
+/* Bytes of scratch of a product, and the most values of k of a row that are unpacked or copied into it at a time. */
 #define MUL_SCRATCH (768u << 10)
+#define MUL_CHUNK 2048
 
 extern const weight_form weight_forms[LOAM_TYPE_LIMIT];
 

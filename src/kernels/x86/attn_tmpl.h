@@ -15,13 +15,23 @@
 #include "kernels/ref/mathf.h"
 #include "kernels/x86/mathv.h"
 
-/* A matrix of float type whose rows are `stride` elements apart. */
+/* A matrix of a float type whose rows are `stride` elements apart. */
 typedef struct page_matrix {
     loam_type type;
     const uint8_t *data;
     size_t stride;
 } page_matrix;
 
+/* Rows of floats, one per query. */
+typedef struct query_rows {
+    float *p;
+    size_t stride;
+} query_rows;
+
+/* How many sums a tile has; always constants, so that the loops unroll. */
+typedef struct tile_form {
+    int queries, vectors;
+} tile_form;
 typedef nf tile_sums[TILE_QUERIES][TILE_VECTORS];
 
 VEC nf load_as(loam_type type, const uint8_t *p, size_t i)
@@ -31,52 +41,57 @@ VEC nf load_as(loam_type type, const uint8_t *p, size_t i)
     return n_load((const float *)(const void *)p + i);
 }
 
-/* Adds row i of b, from column `col` on, times a[query][i] for the queries whose flag in `who` is set. */
-VEC void tile_step(tile_sums sums, const float *a, size_t a_stride, page_matrix b, size_t i, size_t col, unsigned who,
-                   const int queries, const int vectors)
+VEC page_matrix from_column(page_matrix m, size_t col)
+{
+    m.data += col * (m.type == LOAM_F32 ? 4 : 2);
+    return m;
+}
+
+/* Adds row i of b, times a[query][i], for the queries whose flag in `who` is set. */
+VEC void tile_step(tile_sums sums, query_rows a, page_matrix b, size_t i, unsigned who, const tile_form form)
 {
     nf row[TILE_VECTORS];
-    UNROLL(4) for (int v = 0; v < vectors; v++) row[v] = load_as(b.type, b.data, i * b.stride + col + (size_t)v * N_LANES);
-    UNROLL(6) for (int q = 0; q < queries; q++) {
+    UNROLL(4) for (int v = 0; v < form.vectors; v++) row[v] = load_as(b.type, b.data, i * b.stride + (size_t)v * N_LANES);
+    UNROLL(6) for (int q = 0; q < form.queries; q++) {
         if (!(who >> q & 1)) continue;
-        nf f = n_set(a[(size_t)q * a_stride + i]);
-        if (vectors > 1) HOLD(f);
-        UNROLL(4) for (int v = 0; v < vectors; v++) sums[q][v] = n_fma(f, row[v], sums[q][v]);
+        nf f = n_set(a.p[(size_t)q * a.stride + i]);
+        if (form.vectors > 1) HOLD(f);
+        UNROLL(4) for (int v = 0; v < form.vectors; v++) sums[q][v] = n_fma(f, row[v], sums[q][v]);
     }
 }
-
-VEC void tile_clear(tile_sums sums, const int queries, const int vectors)
-{
-    UNROLL(6) for (int q = 0; q < queries; q++)
-        UNROLL(4) for (int v = 0; v < vectors; v++) sums[q][v] = n_zero();
-}
-
-VEC void tile_store(tile_sums sums, float *out, size_t out_stride, const int queries, const int vectors)
-{
-    UNROLL(6) for (int q = 0; q < queries; q++)
-        UNROLL(4) for (int v = 0; v < vectors; v++) n_store(out + (size_t)q * out_stride + v * N_LANES, sums[q][v]);
-}
-
 #define EVERY (~0u)
+
+VEC void tile_clear(tile_sums sums, const tile_form form)
+{
+    UNROLL(6) for (int q = 0; q < form.queries; q++)
+        UNROLL(4) for (int v = 0; v < form.vectors; v++) sums[q][v] = n_zero();
+}
+
+VEC void tile_store(tile_sums sums, query_rows out, const tile_form form)
+{
+    UNROLL(6) for (int q = 0; q < form.queries; q++)
+        UNROLL(4) for (int v = 0; v < form.vectors; v++) n_store(out.p + (size_t)q * out.stride + v * N_LANES, sums[q][v]);
+}
 
 /* scores[q][64] of some queries. ahead: 16-bit values to fetch meanwhile (memory runs on while this computes), or NULL. */
 VEC void tile_scores(const attn_args *a, int first, page_matrix keys, const uint8_t *ahead, float *scores, const int queries)
 {
-    const float *query = a->q + (size_t)first * a->q_stride;
+    const query_rows query = { (float *)(uintptr_t)(a->q + (size_t)first * a->q_stride), a->q_stride };
+    const tile_form form = { queries, TILE_VECTORS };
     for (size_t col = 0; col < PAGE_SLOTS; col += TILE_VECTORS * N_LANES) {
         tile_sums sums;
-        tile_clear(sums, queries, TILE_VECTORS);
+        tile_clear(sums, form);
         for (size_t d = 0; d < (size_t)a->k_dim; d++) {
-            if (ahead) { /* the keys come soon, the values after them */
+            if (ahead && col == 0) { /* the keys come soon, the values after them */
                 const char *k = (const char *)keys.data + (d + 16) * 128, *v = (const char *)ahead + d * 128;
                 _mm_prefetch(k, _MM_HINT_T0);
                 _mm_prefetch(k + 64, _MM_HINT_T0);
                 _mm_prefetch(v, _MM_HINT_T1);
                 _mm_prefetch(v + 64, _MM_HINT_T1);
             }
-            tile_step(sums, query, a->q_stride, keys, d, col, EVERY, queries, TILE_VECTORS);
+            tile_step(sums, query, from_column(keys, col), d, EVERY, form);
         }
-        tile_store(sums, scores + col, PAGE_SLOTS, queries, TILE_VECTORS);
+        tile_store(sums, (query_rows){ scores + col, PAGE_SLOTS }, form);
     }
 }
 
@@ -86,36 +101,38 @@ typedef struct tile_slots {
     const uint64_t *visible;
 } tile_slots;
 
-VEC void tile_values_at(const float *p, tile_slots slots, page_matrix values, size_t col, float *out, size_t out_stride,
-                        const int queries, const int vectors)
+VEC void tile_values_at(float *p, tile_slots slots, page_matrix values, query_rows out, const tile_form form)
 {
+    const query_rows rows = { p, PAGE_SLOTS };
     tile_sums sums;
-    tile_clear(sums, queries, vectors);
+    tile_clear(sums, form);
     for (uint64_t left = slots.some; left;) {
         int s = __builtin_ctzll(left);
         if (slots.all >> s & 1) {
             uint64_t after = ~(slots.all >> s);
             int end = after ? s + __builtin_ctzll(after) : PAGE_SLOTS;
             if (end > PAGE_SLOTS) end = PAGE_SLOTS;
-            for (; s < end; s++) tile_step(sums, p, PAGE_SLOTS, values, (size_t)s, col, EVERY, queries, vectors);
+            for (; s < end; s++) tile_step(sums, rows, values, (size_t)s, EVERY, form);
             left = end < PAGE_SLOTS ? left & (UINT64_MAX << end) : 0;
         } else {
             unsigned who = 0;
-            for (int q = 0; q < queries; q++) who |= (unsigned)(slots.visible[q] >> s & 1) << q;
-            tile_step(sums, p, PAGE_SLOTS, values, (size_t)s, col, who, queries, vectors);
+            for (int q = 0; q < form.queries; q++) who |= (unsigned)(slots.visible[q] >> s & 1) << q;
+            tile_step(sums, rows, values, (size_t)s, who, form);
             left &= left - 1;
         }
     }
-    tile_store(sums, out, out_stride, queries, vectors);
+    tile_store(sums, out, form);
 }
 
 /* out[q][dim], dim a multiple of 16. */
-VEC void tile_values(const float *p, tile_slots slots, page_matrix values, int dim, float *out, size_t out_stride, const int queries)
+VEC void tile_values(float *p, tile_slots slots, page_matrix values, int dim, query_rows out, const int queries)
 {
-    int col = 0;
-    for (; col + TILE_VECTORS * N_LANES <= dim; col += TILE_VECTORS * N_LANES)
-        tile_values_at(p, slots, values, (size_t)col, out + col, out_stride, queries, TILE_VECTORS);
-    for (; col < dim; col += N_LANES) tile_values_at(p, slots, values, (size_t)col, out + col, out_stride, queries, 1);
+    size_t col = 0, n = (size_t)dim;
+    for (; col + TILE_VECTORS * N_LANES <= n; col += TILE_VECTORS * N_LANES)
+        tile_values_at(p, slots, from_column(values, col), (query_rows){ out.p + col, out.stride },
+                       (tile_form){ queries, TILE_VECTORS });
+    for (; col < n; col += N_LANES)
+        tile_values_at(p, slots, from_column(values, col), (query_rows){ out.p + col, out.stride }, (tile_form){ queries, 1 });
 }
 
 /* ---- from scores to probabilities ---- */
@@ -146,8 +163,7 @@ static void normalize(const attn_args *a, int q, float *p)
 /* ---- a tile of queries ---- */
 
 /* values has at least attn_pad(v_dim) columns; out is that wide where v_dim is odd (rows in scratch). */
-VEC void tile_typed(const attn_args *a, int first, page_matrix keys, page_matrix values, float *out, size_t out_stride,
-                    const int queries)
+VEC void tile_typed(const attn_args *a, int first, page_matrix keys, page_matrix values, query_rows out, const int queries)
 {
     tile_slots slots = { 0, UINT64_MAX, a->visible + first };
     for (int q = 0; q < queries; q++) {
@@ -158,19 +174,18 @@ VEC void tile_typed(const attn_args *a, int first, page_matrix keys, page_matrix
     if (slots.some) tile_scores(a, first, keys, keys.type == LOAM_F32 ? NULL : values.data, p, queries);
     else memset(p, 0, sizeof p);
     for (int q = 0; q < queries; q++) normalize(a, first + q, p + q * PAGE_SLOTS);
-    tile_values(p, slots, values, (int)attn_pad(a->v_dim), out, out_stride, queries);
+    tile_values(p, slots, values, (int)attn_pad(a->v_dim), out, queries);
 }
 
+VEC page_matrix as(loam_type type, page_matrix m) { return (page_matrix){ type, m.data, m.stride }; }
+
 #define TILE(n) \
-    static __attribute__((noinline)) void tile_##n(const attn_args *a, int first, page_matrix keys, page_matrix values, float *out, \
-                                                   size_t out_stride) \
+    static __attribute__((noinline)) void tile_##n(const attn_args *a, int first, page_matrix keys, page_matrix values, \
+                                                   query_rows out) \
     { \
-        if (keys.type == LOAM_F16) tile_typed(a, first, (page_matrix){ LOAM_F16, keys.data, PAGE_SLOTS }, \
-                                              (page_matrix){ LOAM_F16, values.data, values.stride }, out, out_stride, n); \
-        else if (keys.type == LOAM_BF16) tile_typed(a, first, (page_matrix){ LOAM_BF16, keys.data, PAGE_SLOTS }, \
-                                                    (page_matrix){ LOAM_BF16, values.data, values.stride }, out, out_stride, n); \
-        else tile_typed(a, first, (page_matrix){ LOAM_F32, keys.data, PAGE_SLOTS }, \
-                        (page_matrix){ LOAM_F32, values.data, values.stride }, out, out_stride, n); \
+        if (keys.type == LOAM_F16) tile_typed(a, first, as(LOAM_F16, keys), as(LOAM_F16, values), out, n); \
+        else if (keys.type == LOAM_BF16) tile_typed(a, first, as(LOAM_BF16, keys), as(LOAM_BF16, values), out, n); \
+        else tile_typed(a, first, as(LOAM_F32, keys), as(LOAM_F32, values), out, n); \
     }
 TILE(1)
 TILE(2)
@@ -181,7 +196,7 @@ TILE(5)
 TILE(6)
 #endif
 
-typedef void (*tile_fn)(const attn_args *a, int first, page_matrix keys, page_matrix values, float *out, size_t out_stride);
+typedef void (*tile_fn)(const attn_args *a, int first, page_matrix keys, page_matrix values, query_rows out);
 static const tile_fn tiles[TILE_QUERIES] = { tile_1, tile_2, tile_3,
 #if TILE_QUERIES > 3
                                              tile_4, tile_5, tile_6
@@ -249,21 +264,21 @@ static void attn(const attn_args *a)
     for (int t = 0, first = 0; t < n_tiles; t++) {
         int n = (a->n_q - first) / (n_tiles - t); /* tiles of even size */
         float *o = a->o + (size_t)first * a->o_stride;
-        tiles[n - 1](a, first, keys, values, even ? o : rows, even ? a->o_stride : attn_pad(a->v_dim));
+        tiles[n - 1](a, first, keys, values, even ? (query_rows){ o, a->o_stride } : (query_rows){ rows, attn_pad(a->v_dim) });
         for (int q = 0; q < n && !even; q++)
             memcpy(o + (size_t)q * a->o_stride, rows + (size_t)q * attn_pad(a->v_dim), (size_t)a->v_dim * sizeof *o);
         first += n;
     }
 }
 
-static void attn_merge(float *M, float *S, float *O, float m, float s, const float *o, int v_dim)
+static void attn_merge(attn_state into, attn_part part, int v_dim)
 {
-    if (m == -INFINITY) return;
-    float max = m > *M ? m : *M, a = math_exp(*M - max), b = math_exp(m - max);
-    *M = max;
-    *S = fmaf(*S, a, s * b);
+    if (part.m == -INFINITY) return;
+    float max = part.m > *into.m ? part.m : *into.m, a = math_exp(*into.m - max), b = math_exp(part.m - max);
+    *into.m = max;
+    *into.s = fmaf(*into.s, a, part.s * b);
     int d = 0;
     vf va = v_set(a), vb = v_set(b);
-    for (; d + 16 <= v_dim; d += 16) v_store(O + d, v_fma(v_load(O + d), va, v_mul(v_load(o + d), vb)));
-    for (; d < v_dim; d++) O[d] = fmaf(O[d], a, o[d] * b);
+    for (; d + 16 <= v_dim; d += 16) v_store(into.o + d, v_fma(v_load(into.o + d), va, v_mul(v_load(part.o + d), vb)));
+    for (; d < v_dim; d++) into.o[d] = fmaf(into.o[d], a, part.o[d] * b);
 }

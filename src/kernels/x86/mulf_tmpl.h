@@ -30,83 +30,91 @@ VEC vf load_first_as(loam_type type, const uint8_t *p, size_t i, int n)
     return type == LOAM_F16 ? v_load_f16(t) : v_load_bf16(t);
 }
 
-/* Rows of w and columns of x, strides in bytes; sixteen values of a row of w follow the sixteen before at w_step bytes. */
+/* Rows of w and columns of x, strides in bytes. */
 typedef struct tile_args {
     const uint8_t *w, *x;
     size_t w_stride, x_stride;
 } tile_args;
 
+/* What a tile is; always constants, so that the loops unroll. Sixteen values of a row of w are followed by the next
+ * sixteen w_step values later: 16 in the file's layout, more in a panel. */
+typedef struct tile_form {
+    loam_type type;
+    int rows, cols;
+    size_t w_step;
+} tile_form;
+
 VEC const float *column(const tile_args *t, int c) { return (const float *)(const void *)(t->x + (size_t)c * t->x_stride); }
 
-VEC void tile_steps(tile_sums sums, const tile_args *t, loam_type type, int64_t k, const size_t w_step, const int rows,
-                    const int cols)
+VEC void tile_steps(tile_sums sums, const tile_args *t, int64_t k, const tile_form form)
 {
     for (int64_t i = 0; i + 16 <= k; i += 16)
         UNROLL(2) for (int part = 0; part < N_PARTS; part++) {
-            size_t at = (size_t)i + (size_t)part * N_LANES, w_at = (size_t)i / 16 * w_step + (size_t)part * N_LANES;
+            size_t at = (size_t)i + (size_t)part * N_LANES, w_at = (size_t)i / 16 * form.w_step + (size_t)part * N_LANES;
             nf w[TILE_ROWS];
-            UNROLL(4) for (int r = 0; r < rows; r++) w[r] = load_as(type, t->w + (size_t)r * t->w_stride, w_at);
-            if (w_step != 16 && part == 0) /* a panel streams from the second cache */
-                UNROLL(4) for (int r = 0; r < rows; r++) _mm_prefetch((const char *)t->w + 4 * w_at + r * 64 + 1024, _MM_HINT_T0);
-            UNROLL(6) for (int c = 0; c < cols; c++) {
+            UNROLL(4) for (int r = 0; r < form.rows; r++) w[r] = load_as(form.type, t->w + (size_t)r * t->w_stride, w_at);
+            if (form.w_step != 16 && part == 0) /* a panel streams from the second cache */
+                UNROLL(4) for (int r = 0; r < form.rows; r++)
+                    _mm_prefetch((const char *)t->w + 4 * w_at + r * 64 + 1024, _MM_HINT_T0);
+            UNROLL(6) for (int c = 0; c < form.cols; c++) {
                 nf x = n_load(column(t, c) + at);
-                if (rows > 1) HOLD(x);
-                UNROLL(4) for (int r = 0; r < rows; r++) sums[r][c][part] = n_fma(w[r], x, sums[r][c][part]);
+                if (form.rows > 1) HOLD(x);
+                UNROLL(4) for (int r = 0; r < form.rows; r++) sums[r][c][part] = n_fma(w[r], x, sums[r][c][part]);
             }
         }
 }
 
 /* The last k % 16 values: lanes beyond keep their sums untouched (adding 0 could turn -0 into +0). */
-VEC void tile_tail(tile_sums sums, const tile_args *t, loam_type type, int64_t k, const size_t w_step, const int rows,
-                   const int cols)
+VEC void tile_tail(tile_sums sums, const tile_args *t, int64_t k, const tile_form form)
 {
     int n = (int)(k % 16);
     if (n == 0) return;
-    size_t at = (size_t)(k - n), w_at = at / 16 * w_step;
-    UNROLL(4) for (int r = 0; r < rows; r++) {
-        vf w = load_first_as(type, t->w + (size_t)r * t->w_stride, w_at, n);
-        UNROLL(6) for (int c = 0; c < cols; c++) {
+    size_t at = (size_t)(k - n), w_at = at / 16 * form.w_step;
+    UNROLL(4) for (int r = 0; r < form.rows; r++) {
+        vf w = load_first_as(form.type, t->w + (size_t)r * t->w_stride, w_at, n);
+        UNROLL(6) for (int c = 0; c < form.cols; c++) {
             vf old = v_of_parts(sums[r][c]);
             v_to_parts(sums[r][c], v_select(v_first(n), v_fma(w, v_load_first(column(t, c) + at, n), old), old));
         }
     }
 }
 
-VEC void tile_clear(tile_sums sums, const int rows, const int cols)
+VEC void tile_clear(tile_sums sums, const tile_form form)
 {
-    UNROLL(4) for (int r = 0; r < rows; r++)
-        UNROLL(6) for (int c = 0; c < cols; c++) v_to_parts(sums[r][c], v_zero());
+    UNROLL(4) for (int r = 0; r < form.rows; r++)
+        UNROLL(6) for (int c = 0; c < form.cols; c++) v_to_parts(sums[r][c], v_zero());
 }
 
-VEC void tile_fold(tile_sums sums, float *y, size_t y_stride, const int rows, const int cols)
+VEC void tile_fold(tile_sums sums, float *y, size_t y_stride, const tile_form form)
 {
-    UNROLL(6) for (int c = 0; c < cols; c++) {
+    UNROLL(6) for (int c = 0; c < form.cols; c++) {
         float *to = y + (size_t)c * y_stride;
-        if (rows == 4)
-            _mm_storeu_ps(to, v_fold4(v_of_parts(sums[0][c]), v_of_parts(sums[1][c]), v_of_parts(sums[2][c]), v_of_parts(sums[3][c])));
+        if (form.rows == 4)
+            _mm_storeu_ps(to, v_fold4(v_of_parts(sums[0][c]), v_of_parts(sums[1][c]), v_of_parts(sums[2][c]),
+                                      v_of_parts(sums[3][c])));
         else
-            UNROLL(4) for (int r = 0; r < rows; r++) to[r] = v_fold(v_of_parts(sums[r][c]));
+            UNROLL(4) for (int r = 0; r < form.rows; r++) to[r] = v_fold(v_of_parts(sums[r][c]));
     }
 }
 
 /* ---- few columns ---- */
 
-VEC void tile_whole(const mul_args *a, int row, int col, loam_type type, const int rows, const int cols)
+VEC void tile_whole(const mul_args *a, int row, int col, const tile_form form)
 {
-    tile_args t = { (const uint8_t *)a->w + (size_t)row * a->w_stride, (const uint8_t *)a->x + (size_t)col * a->x_stride, a->w_stride,
-                    a->x_stride };
+    tile_args t = { (const uint8_t *)a->w + (size_t)row * a->w_stride, (const uint8_t *)a->x + (size_t)col * a->x_stride,
+                    a->w_stride, a->x_stride };
     tile_sums sums;
-    tile_clear(sums, rows, cols);
-    tile_steps(sums, &t, type, a->k, 16, rows, cols);
-    tile_tail(sums, &t, type, a->k, 16, rows, cols);
-    tile_fold(sums, a->y + (size_t)col * a->y_stride + row, a->y_stride, rows, cols);
+    tile_clear(sums, form);
+    tile_steps(sums, &t, a->k, form);
+    tile_tail(sums, &t, a->k, form);
+    tile_fold(sums, a->y + (size_t)col * a->y_stride + row, a->y_stride, form);
 }
 
 VEC void columns_whole(const mul_args *a, int col, loam_type type, const int cols)
 {
     int row = 0;
-    for (; row + TILE_ROWS <= a->rows; row += TILE_ROWS) tile_whole(a, row, col, type, TILE_ROWS, cols);
-    for (; row < a->rows; row++) tile_whole(a, row, col, type, 1, cols);
+    for (; row + TILE_ROWS <= a->rows; row += TILE_ROWS) tile_whole(a, row, col, (tile_form){ type, TILE_ROWS, cols, 16 });
+    for (; row < a->rows; row++) tile_whole(a, row, col, (tile_form){ type, 1, cols, 16 });
 }
 
 #define COLUMNS(type, TYPE, n) \
@@ -158,14 +166,15 @@ typedef struct block_args {
 
 VEC void tile_block(const block_args *b, const int rows, const int cols)
 {
+    const tile_form form = { LOAM_F32, rows, cols, (size_t)rows * 16 };
     tile_sums sums;
-    if (b->first) tile_clear(sums, rows, cols);
+    if (b->first) tile_clear(sums, form);
     else
         UNROLL(4) for (int r = 0; r < rows; r++)
             UNROLL(6) for (int c = 0; c < cols; c++) v_to_parts(sums[r][c], v_load(b->sums + (r * TILE_COLS + c) * 16));
-    tile_steps(sums, &b->t, LOAM_F32, b->k, (size_t)rows * 16, rows, cols);
-    tile_tail(sums, &b->t, LOAM_F32, b->k, (size_t)rows * 16, rows, cols);
-    if (b->last) tile_fold(sums, b->y, b->y_stride, rows, cols);
+    tile_steps(sums, &b->t, b->k, form);
+    tile_tail(sums, &b->t, b->k, form);
+    if (b->last) tile_fold(sums, b->y, b->y_stride, form);
     else
         UNROLL(4) for (int r = 0; r < rows; r++)
             UNROLL(6) for (int c = 0; c < cols; c++) v_store(b->sums + (r * TILE_COLS + c) * 16, v_of_parts(sums[r][c]));
@@ -191,36 +200,41 @@ static const block_fn blocks[2][TILE_COLS] = { { block_row_1, block_row_2, block
 /* Rows of the next tile from `row` on: a full one while there are enough, else one. */
 VEC int tile_rows(int row, int rows) { return rows - row >= TILE_ROWS ? TILE_ROWS : 1; }
 
-VEC void fill_panel(const mul_args *a, int row, int rows, int64_t k0, int64_t n, loam_type type, float *panel)
+/* Some rows and values of the weights. */
+typedef struct panel_part {
+    int row, rows;
+    int64_t k0, n;
+} panel_part;
+
+VEC void fill_panel(const mul_args *a, const panel_part *part, loam_type type, float *panel)
 {
-    for (int r0 = 0, step; r0 < rows; r0 += step) {
-        step = tile_rows(r0, rows);
+    for (int r0 = 0, step; r0 < part->rows; r0 += step) {
+        step = tile_rows(r0, part->rows);
         for (int r = 0; r < step; r++) {
-            const uint8_t *w = (const uint8_t *)a->w + (size_t)(row + r0 + r) * a->w_stride;
+            const uint8_t *w = (const uint8_t *)a->w + (size_t)(part->row + r0 + r) * a->w_stride;
             float *to = panel + (size_t)r0 * MULF_K + r * 16;
             int64_t i = 0;
-            for (; i + 16 <= n; i += 16, to += step * 16)
-                UNROLL(2) for (int part = 0; part < N_PARTS; part++)
-                    n_store(to + part * N_LANES, load_as(type, w, (size_t)(k0 + i) + (size_t)part * N_LANES));
-            if (i < n) v_store(to, load_first_as(type, w, (size_t)(k0 + i), (int)(n - i)));
+            for (; i + 16 <= part->n; i += 16, to += step * 16)
+                UNROLL(2) for (int p = 0; p < N_PARTS; p++)
+                    n_store(to + p * N_LANES, load_as(type, w, (size_t)(part->k0 + i) + (size_t)p * N_LANES));
+            if (i < part->n) v_store(to, load_first_as(type, w, (size_t)(part->k0 + i), (int)(part->n - i)));
         }
     }
 }
 
-/* One block of k of one panel against all tiles of some columns. */
-static void panel_block(const mul_args *a, block_args b, int col, int cols, int rows, const float *panel)
+/* One block of k of one panel against all tiles of some columns; b is filled for the first column. */
+static void panel_block(const mul_args *a, const block_args *whole, int cols, int rows, const float *panel)
 {
-    const uint8_t *x = b.t.x;
-    float *y = b.y, *sums = b.sums;
     int n_tiles = (cols + TILE_COLS - 1) / TILE_COLS;
+    block_args b = *whole;
     for (int t = 0, c = 0; t < n_tiles; t++) {
         int n = (cols - c) / (n_tiles - t);
-        b.t.x = x + (size_t)(col + c) * a->x_stride;
+        b.t.x = whole->t.x + (size_t)c * a->x_stride;
         for (int r = 0, step; r < rows; r += step) {
             step = tile_rows(r, rows);
             b.t.w = (const uint8_t *)(panel + (size_t)r * MULF_K);
-            b.sums = sums + (t * MULF_ROWS + r) * TILE_COLS * 16;
-            b.y = y + (size_t)(col + c) * a->y_stride + r;
+            b.sums = whole->sums + (t * MULF_ROWS + r) * TILE_COLS * 16;
+            b.y = whole->y + (size_t)c * a->y_stride + r;
             blocks[step == TILE_ROWS][n - 1](&b);
         }
         c += n;
@@ -236,11 +250,12 @@ VEC void many_columns(const mul_args *a, loam_type type)
         for (int row = 0; row < a->rows; row += MULF_ROWS) {
             int rows = a->rows - row < MULF_ROWS ? a->rows - row : MULF_ROWS;
             for (int64_t k0 = 0; k0 < a->k; k0 += MULF_K) {
-                int64_t n = a->k - k0 < MULF_K ? a->k - k0 : MULF_K;
-                fill_panel(a, row, rows, k0, n, type, panel);
-                block_args b = { { NULL, (const uint8_t *)a->x + (size_t)k0 * sizeof(float), 16 * sizeof(float), a->x_stride },
-                                 n, k0 == 0, k0 + n == a->k, sums, a->y + row, a->y_stride };
-                panel_block(a, b, col, cols, rows, panel);
+                panel_part part = { row, rows, k0, a->k - k0 < MULF_K ? a->k - k0 : MULF_K };
+                fill_panel(a, &part, type, panel);
+                const uint8_t *x = (const uint8_t *)a->x + (size_t)col * a->x_stride + (size_t)k0 * sizeof(float);
+                block_args b = { { NULL, x, 16 * sizeof(float), a->x_stride }, part.n, k0 == 0, k0 + part.n == a->k, sums,
+                                 a->y + (size_t)col * a->y_stride + row, a->y_stride };
+                panel_block(a, &b, cols, rows, panel);
             }
         }
     }

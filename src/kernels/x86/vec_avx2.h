@@ -50,7 +50,10 @@ VEC void v_store(float *p, vf v)
     _mm256_storeu_ps(p, v.a);
     _mm256_storeu_ps(p + 8, v.b);
 }
-VEC __m256i lane_numbers(int first) { return _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(first)); }
+VEC __m256i lane_numbers(int first)
+{
+    return _mm256_add_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), _mm256_set1_epi32(first));
+}
 VEC vm v_first(int n)
 {
     __m256i limit = _mm256_set1_epi32(n);

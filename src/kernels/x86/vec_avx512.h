@@ -90,7 +90,8 @@ VEC __m256i v_to_bf16(vf v)
 
 VEC vf v_trunc(vf v) { return _mm512_roundscale_ps(v, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
 VEC vf v_of_i8(const void *p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p))); }
-VEC void v_to_i8(void *p, vf v) { _mm_storeu_si128(p, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(v))); } /* low 8 bits; NaN gives 0 */
+/* The low 8 bits of the integers; NaN gives 0. */
+VEC void v_to_i8(void *p, vf v) { _mm_storeu_si128(p, _mm512_cvtepi32_epi8(_mm512_cvttps_epi32(v))); }
 
 /* ---- folds ---- */
 

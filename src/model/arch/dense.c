@@ -7,7 +7,8 @@
 const arch_spec archs_dense[] = {
     {
         .name = "stablelm", /* without ffn_norm both branches read the same norm */
-        .tensors = TENSORS(OWN_HEAD, NEEDS(OUTPUT_NORM, .bias = BIAS), NEEDS(ATTN_NORM, .bias = BIAS), MAYBE(FFN_NORM, .bias = MAY_BIAS),
+        .tensors = TENSORS(OWN_HEAD, NEEDS(OUTPUT_NORM, .bias = BIAS), NEEDS(ATTN_NORM, .bias = BIAS),
+                           MAYBE(FFN_NORM, .bias = MAY_BIAS),
                            MAYBE(ATTN_Q_NORM, .shape = "K,H"), MAYBE(ATTN_K_NORM, .shape = "K,G")),
         .norm = LAYER_NORM,
         .rope.kind = ROTARY_HALVES,
@@ -48,7 +49,7 @@ const arch_spec archs_dense[] = {
     },
     {
         .name = "olmo2",
-        .tensors = TENSORS(OWN_HEAD, NO_INPUT_NORMS, AFTER_NORMS, NEEDS(ATTN_Q_NORM, .shape = "HK"), NEEDS(ATTN_K_NORM, .shape = "GK")),
+        .tensors = TENSORS(OWN_HEAD, NO_INPUT_NORMS, AFTER_NORMS, ROW_NORMS),
         .rope = { .kind = ROTARY_HALVES, .window = WINDOW_BASE_PLAIN },
         .window = { .kind = WINDOW_STANDARD, .period = 4, .by_key = true },
         .attn = { .raw_input = true, .head_norm = HEAD_NORM_ROW, .after = T_POST_ATTENTION_NORM },
@@ -122,8 +123,8 @@ const arch_spec archs_dense[] = {
     },
     {
         .name = "cogvlm", /* the text part; images have matrices of their own */
-        .tensors = TENSORS(NEEDS(ATTN_QKV, .shape = "D,3HK"), IGNORES(ROPE_FREQS), IGNORES(VIS_ATTN_QKV), IGNORES(VIS_ATTN_OUTPUT), IGNORES(VIS_GATE),
-                           IGNORES(VIS_UP), IGNORES(VIS_DOWN)),
+        .tensors = TENSORS(NEEDS(ATTN_QKV, .shape = "D,3HK"), IGNORES(ROPE_FREQS), IGNORES(VIS_ATTN_QKV),
+                           IGNORES(VIS_ATTN_OUTPUT), IGNORES(VIS_GATE), IGNORES(VIS_UP), IGNORES(VIS_DOWN)),
         .rope = { .kind = ROTARY_HALVES, .plain = true },
         .attn.fused_at_d = true,
         .scales = SCALE_NOT_QKV,

@@ -59,7 +59,8 @@ const arch_spec archs_gpt[] = {
         .tensors = TENSORS(MAYBE(POSITION_EMBD), NEEDS(OUTPUT_NORM, .bias = MAY_BIAS), NEEDS(ATTN_NORM, .bias = MAY_BIAS),
                            NEEDS(FFN_NORM, .bias = MAY_BIAS), OUTPUT_BIAS_MAYBE, NEEDS(FFN_UP, .bias = MAY_BIAS),
                            NEEDS(FFN_DOWN, .bias = MAY_BIAS), MAYBE(FFN_ACT_SCALES),
-                           MAYBE(ATTN_Q_NORM, .shape = "HK", .bias = MAY_BIAS), MAYBE(ATTN_K_NORM, .shape = "GK", .bias = MAY_BIAS)),
+                           MAYBE(ATTN_Q_NORM, .shape = "HK", .bias = MAY_BIAS),
+                           MAYBE(ATTN_K_NORM, .shape = "GK", .bias = MAY_BIAS)),
         .norm = LAYER_NORM,
         .rope.kind = ROTARY_NONE,
         .attn = { .clamp = true, .alibi_key = true, .head_norm = HEAD_NORM_ROW },
@@ -77,8 +78,8 @@ const arch_spec archs_gpt[] = {
     },
     {
         .name = "phi2",
-        .tensors = TENSORS(NEEDS(OUTPUT, .bias = BIAS), NEEDS(OUTPUT_NORM, .bias = BIAS), NEEDS(ATTN_NORM, .bias = BIAS), OUTPUT_BIAS,
-                           WITHOUT(FFN_NORM), PLAIN_FFN_BIASES),
+        .tensors = TENSORS(NEEDS(OUTPUT, .bias = BIAS), NEEDS(OUTPUT_NORM, .bias = BIAS), NEEDS(ATTN_NORM, .bias = BIAS),
+                           OUTPUT_BIAS, WITHOUT(FFN_NORM), PLAIN_FFN_BIASES),
         .norm = LAYER_NORM,
         .rope.kind = ROTARY_HALVES,
         .form = PARALLEL,
@@ -101,7 +102,8 @@ const arch_spec archs_gpt[] = {
     },
     {
         .name = "nemotron", /* norm weights are stored with their +1 */
-        .tensors = TENSORS(OWN_HEAD, NORM_BIASES, OUTPUT_BIAS_MAYBE, NEEDS(FFN_UP, .bias = MAY_BIAS), NEEDS(FFN_DOWN, .bias = MAY_BIAS)),
+        .tensors = TENSORS(OWN_HEAD, NORM_BIASES, OUTPUT_BIAS_MAYBE, NEEDS(FFN_UP, .bias = MAY_BIAS),
+                           NEEDS(FFN_DOWN, .bias = MAY_BIAS)),
         .norm = LAYER_NORM,
         .rope.kind = ROTARY_HALVES,
         .ffn.kind = RELU_SQUARED,

@@ -6,7 +6,8 @@
 const arch_spec archs_qwen[] = {
     {
         .name = "qwen", /* the stored feed_forward_length is twice the width */
-        .tensors = TENSORS(OWN_HEAD, NEEDS(ATTN_QKV, .shape = "D,3D", .bias = BIAS), NEEDS(FFN_GATE, .shape = "D,F/2"), NEEDS(FFN_UP, .shape = "D,F/2"), NEEDS(FFN_DOWN, .shape = "F/2,D")),
+        .tensors = TENSORS(OWN_HEAD, NEEDS(ATTN_QKV, .shape = "D,3D", .bias = BIAS), NEEDS(FFN_GATE, .shape = "D,F/2"),
+                           NEEDS(FFN_UP, .shape = "D,F/2"), NEEDS(FFN_DOWN, .shape = "F/2,D")),
         .qkv_bias = BIAS,
         .rope.kind = ROTARY_HALVES,
     },
@@ -30,9 +31,10 @@ const arch_spec archs_qwen[] = {
     },
     {
         .name = "qwen3",
-        .tensors = TENSORS(HEAD_NORMS, IGNORES(CLS_OUTPUT)),
+        .tensors = TENSORS(HEAD_NORMS, MAYBE(CLS_OUTPUT, .bias = MAY_BIAS)),
         .rope.kind = ROTARY_HALVES,
         .attn.head_norm = HEAD_NORM_SHARED,
+        .classifier = { .from = LOAM_POOLING_LAST, .softmax = true },
         .scales = SCALE_FFN,
     },
     {
@@ -45,8 +47,9 @@ const arch_spec archs_qwen[] = {
     },
     {
         .name = "qwen3vl",
-        .tensors = TENSORS(HEAD_NORMS, IGNORES(CLS_OUTPUT)),
+        .tensors = TENSORS(HEAD_NORMS, MAYBE(CLS_OUTPUT, .bias = MAY_BIAS)),
         .rope.kind = ROTARY_INTERLEAVED,
+        .classifier = { .from = LOAM_POOLING_LAST, .softmax = true },
         .attn.head_norm = HEAD_NORM_SHARED,
     },
     {

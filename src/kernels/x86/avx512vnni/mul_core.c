@@ -6,7 +6,7 @@
 
 INLINE const uint8_t *column(const tile *t, int c) { return t->x + (size_t)c * t->x_stride; }
 INLINE float *y_at(const tile *t, int p, int c) { return t->y + (size_t)c * t->y_stride + 16 * p; }
-INLINE __mmask16 rows_of(const tile *t, int p, int panels) { return p + 1 < panels ? 0xFFFF : t->last_rows; }
+INLINE int rows_of(const tile *t, int p, int panels) { return p + 1 < panels ? LANES : t->last_rows; }
 
 #define EACH_PANEL _Pragma("GCC unroll 3") for (int p = 0; p < panels; p++)
 #define EACH_COLUMN _Pragma("GCC unroll 4") for (int c = 0; c < cols; c++)
@@ -26,14 +26,18 @@ INLINE void multiply(const tile *t, const uint8_t *const w[TILE_PANELS], size_t 
     }
 }
 
+/* The running state of core32. */
 typedef struct sums32 {
+    const panel32 *w;
+    size_t group, i;             /* offset of the activation group, block in it */
     __m512 acc[TILE_PANELS][TILE_COLUMNS];
 } sums32;
 
-/* One step of block i of the group: half -1 is all of its 32 values; 0 and 1 are 16 of a split type. */
-INLINE void step32(const tile *t, const panel32 *w, size_t group, size_t i, int half, bool has_min, int panels, int cols,
-                   sums32 *s)
+/* One step: half -1 is all 32 values of the block; 0 and 1 are 16 of a split type. */
+INLINE void step32(const tile *t, sums32 *s, int half, bool has_min, int panels, int cols)
 {
+    const panel32 *w = s->w;
+    const size_t group = s->group, i = s->i;
     const size_t next = (size_t)t->pieces;   /* from one panel to the next */
     const int width = half < 0 ? 8 : 4, from = half > 0 ? 4 : 0;
     __m512i sums[TILE_PANELS][TILE_COLUMNS];
@@ -42,7 +46,8 @@ INLINE void step32(const tile *t, const panel32 *w, size_t group, size_t i, int 
     EACH_PANEL q[p] = w[(size_t)p * next].q + 64 * from;
     EACH_COLUMN {
         const act_a32 *x = (const act_a32 *)(column(t, c) + group);
-        const __m512i first = has_min ? _mm512_setzero_si512() : broadcast(half < 0 ? &x->init32[i] : &x->init16[2 * i + (size_t)half]);
+        const int32_t *init = half < 0 ? &x->init32[i] : &x->init16[2 * i + (size_t)half];
+        const __m512i first = has_min ? _mm512_setzero_si512() : broadcast(init);
         EACH_PANEL sums[p][c] = first;
     }
     multiply(t, q, group + 32 * i + (size_t)(4 * from), width, panels, cols, sums);
@@ -63,15 +68,16 @@ INLINE void core32(const tile *t, bool has_min, bool split, int panels, int cols
 {
     sums32 s;
     EACH_PANEL EACH_COLUMN s.acc[p][c] = y_start(y_at(t, p, c), rows_of(t, p, panels), t->resume);
-    const panel32 *w = t->panel;
-    for (int64_t b = 0; b < t->pieces; b++, w++) {
-        const size_t group = (size_t)(b / 8) * sizeof(act_a32), i = (size_t)(b % 8);
+    s.w = t->panel;
+    for (int64_t b = 0; b < t->pieces; b++, s.w++) {
+        s.group = (size_t)(b / 8) * sizeof(act_a32);
+        s.i = (size_t)(b % 8);
         if (split) {
-            step32(t, w, group, i, 0, has_min, panels, cols, &s);
-            step32(t, w, group, i, 1, has_min, panels, cols, &s);
-        } else step32(t, w, group, i, -1, has_min, panels, cols, &s);
+            step32(t, &s, 0, has_min, panels, cols);
+            step32(t, &s, 1, has_min, panels, cols);
+        } else step32(t, &s, -1, has_min, panels, cols);
     }
-    EACH_PANEL EACH_COLUMN _mm512_mask_storeu_ps(y_at(t, p, c), rows_of(t, p, panels), s.acc[p][c]);
+    EACH_PANEL EACH_COLUMN y_store(y_at(t, p, c), rows_of(t, p, panels), s.acc[p][c]);
 }
 
 /* The float sums stay in memory: the registers hold the integers. */
@@ -115,7 +121,7 @@ INLINE void core256(const tile *t, bool narrow, bool offset, bool has_min, int p
             }
         }
     }
-    EACH_PANEL EACH_COLUMN _mm512_mask_storeu_ps(y_at(t, p, c), rows_of(t, p, panels), _mm512_load_ps(acc[p][c]));
+    EACH_PANEL EACH_COLUMN y_store(y_at(t, p, c), rows_of(t, p, panels), _mm512_load_ps(acc[p][c]));
 }
 
 #define CORE_1(name, fn, panels, cols, ...) \
@@ -125,15 +131,13 @@ INLINE void core256(const tile *t, bool narrow, bool offset, bool has_min, int p
     CORE_1(name, fn, panels, 3, __VA_ARGS__) CORE_1(name, fn, panels, 4, __VA_ARGS__)
 #define CORE(name, fn, ...) \
     CORE_4(name, fn, 1, __VA_ARGS__) CORE_4(name, fn, 2, __VA_ARGS__) CORE_4(name, fn, 3, __VA_ARGS__) \
-    const core_fn name[TILE_PANELS][TILE_COLUMNS] = { \
-        { name##_11, name##_12, name##_13, name##_14 }, \
-        { name##_21, name##_22, name##_23, name##_24 }, \
-        { name##_31, name##_32, name##_33, name##_34 } };
+    const core_fn name[TILE_PANELS * TILE_COLUMNS] = { name##_11, name##_12, name##_13, name##_14, name##_21, name##_22, \
+        name##_23, name##_24, name##_31, name##_32, name##_33, name##_34 };
 
-CORE(core32_plain, core32, false, false)
-CORE(core32_min, core32, true, false)
-CORE(core32_split, core32, false, true)
-CORE(core256_wide_min, core256, false, false, true)
-CORE(core256_wide_offset, core256, false, true, false)
-CORE(core256_narrow_min, core256, true, false, true)
-CORE(core256_narrow_offset, core256, true, true, false)
+CORE(vnni_core32_plain, core32, false, false)
+CORE(vnni_core32_min, core32, true, false)
+CORE(vnni_core32_split, core32, false, true)
+CORE(vnni_core256_wide_min, core256, false, false, true)
+CORE(vnni_core256_wide_offset, core256, false, true, false)
+CORE(vnni_core256_narrow_min, core256, true, false, true)
+CORE(vnni_core256_narrow_offset, core256, true, true, false)

@@ -2,7 +2,7 @@
 #ifndef LOAM_KERNELS_AVX512VNNI_MUL_FEW_H
 #define LOAM_KERNELS_AVX512VNNI_MUL_FEW_H
 
-#include "kernels/x86/avx512vnni/mul_levels.h"
+#include "kernels/x86/avx512vnni/mul.h"
 
 INLINE __m512i start(const int32_t *init, const traits t)
 {
@@ -26,7 +26,7 @@ INLINE __m512i dot(__m512i first, const __m512i *q, const int8_t *v, int width, 
 
 INLINE void prefetch(const uint8_t *p, int bytes)
 {
-    if(0) for (int i = 0; i < bytes; i += 64) _mm_prefetch((const char *)p + i, _MM_HINT_T1);
+    for (int i = 0; i < bytes; i += 64) _mm_prefetch((const char *)p + i, _MM_HINT_T1);
 }
 
 /* ---- A32 --------------------------------------------------------------------------------------------------------- */
@@ -74,7 +74,7 @@ INLINE void few32_run(const strip *s, const traits t, levels_fn levels, int n)
             }
         }
     }
-    for (int c = 0; c < n; c++) _mm512_mask_storeu_ps(s->y + (size_t)c * s->y_stride, s->rows, acc[c]);
+    for (int c = 0; c < n; c++) y_store(s->y + (size_t)c * s->y_stride, s->rows, acc[c]);
 }
 
 /* ---- A256 -------------------------------------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ INLINE void few256_run(const strip *s, const traits t, head_fn head, levels_fn l
             acc[c] = _mm512_fnmadd_ps(_mm512_mul_ps(_mm512_load_ps(h.dmin), dx), _mm512_cvtepi32_ps(minima(&h, x, t)), acc[c]);
         }
     }
-    for (int c = 0; c < n; c++) _mm512_mask_storeu_ps(s->y + (size_t)c * s->y_stride, s->rows, acc[c]);
+    for (int c = 0; c < n; c++) y_store(s->y + (size_t)c * s->y_stride, s->rows, acc[c]);
 }
 
 #define FEW_COLUMNS(suffix, n, run, ...) static void few##n##_##suffix(const strip *s) { run(s, __VA_ARGS__, n); }
