@@ -170,18 +170,16 @@ INLINE void q4_1_levels(const uint8_t *b, size_t s, const uint32_t *high, sink_f
     sink(to, 0, q);
 }
 
-/* Fifth bits: value v is bit v of the row's dword. Each byte of it, copied to four, is tested against one bit a lane. */
+/* Fifth bits: value v is bit v of the row's dword. Each byte of it, copied to four, is tested against one bit a byte. */
 INLINE void add_fifth_bits(const uint32_t *high, vi q[8])
 {
-    const vi bits = LOAD(high), bit = DWORDS(0x80402010u);
+    const vi bits = LOAD(high);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
         const vi copies = SHUFFLE8(bits, EACH_LANE(_mm_setr_epi32(
             0x01010101 * i, 0x04040404 + 0x01010101 * i, 0x08080808 + 0x01010101 * i, 0x0C0C0C0C + 0x01010101 * i)));
-        const vi low = MIN8(AND(LEFT(copies, 4), bit), BYTES(16));
-        const vi top = MIN8(AND(copies, bit), BYTES(16));
-        q[2 * i] = OR(q[2 * i], low);
-        q[2 * i + 1] = OR(q[2 * i + 1], top);
+        q[2 * i] = ADD8_WHERE(q[2 * i], copies, DWORDS(0x08040201), BYTES(16));
+        q[2 * i + 1] = ADD8_WHERE(q[2 * i + 1], copies, DWORDS(0x80402010u), BYTES(16));
     }
 }
 

@@ -25,6 +25,9 @@ typedef __m256 vf;
 #define ARITHMETIC32(a, n) _mm256_srai_epi32(a, (int)(n))
 #define ADD32(a, b) _mm256_add_epi32(a, b)
 #define ADD8(a, b) _mm256_add_epi8(a, b)
+/* a + amount in the bytes where v has one of the bits of `test`, of which there is one in each byte. */
+#define ADD8_WHERE(a, v, test, amount) \
+    _mm256_add_epi8(a, _mm256_and_si256(_mm256_cmpeq_epi8(_mm256_and_si256(v, test), test), amount))
 #define SATURATED_SUB8(a, b) _mm256_subs_epu8(a, b)
 #define MIN8(a, b) _mm256_min_epu8(a, b)
 #define SHUFFLE8(table, v) _mm256_shuffle_epi8(table, v)

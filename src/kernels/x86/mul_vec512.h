@@ -25,6 +25,8 @@ typedef __m512 vf;
 #define ARITHMETIC32(a, n) _mm512_srai_epi32(a, (unsigned)(n))
 #define ADD32(a, b) _mm512_add_epi32(a, b)
 #define ADD8(a, b) _mm512_add_epi8(a, b)
+/* a + amount in the bytes where v has one of the bits of `test`, of which there is one in each byte. */
+#define ADD8_WHERE(a, v, test, amount) _mm512_mask_add_epi8(a, _mm512_test_epi8_mask(v, test), a, amount)
 #define SATURATED_SUB8(a, b) _mm512_subs_epu8(a, b)
 #define MIN8(a, b) _mm512_min_epu8(a, b)
 #define SHUFFLE8(table, v) _mm512_shuffle_epi8(table, v)
