@@ -13,8 +13,10 @@ all: $(BUILD)/build.ninja ## build/loam, build/libloam.so, build/libloam.a
 run: all ## build, then write a text with the default model
 	@$(BUILD)/loam run
 
+# Shows how far each trait of a recipe, switched off, moves the expected logits (tests/golden/arch_mutations.c).
 test: all ## build, then all tests
-	@$(CTEST) --test-dir $(BUILD)
+	@$(CTEST) --test-dir $(BUILD); status=$$?; \
+	awk '/^  mutation  /{p=1} p{print} /^  head taken/{p=0}' $(BUILD)/Testing/Temporary/LastTest.log; exit $$status
 
 check: test build-asan/build.ninja build-tsan/build.ninja ## the tests, again under sanitizers (faults, fuzz replay too)
 	$(BUILDER) build-asan -j $(JOBS)

@@ -81,7 +81,9 @@ int cmd_help(const options *o)
             nearest near;
             nearest_begin(&near, o->words[0]);
             for (int i = 0; i < CMD_COUNT; i++) nearest_offer(&near, commands[i].name);
-            if (strcmp(o->words[0], "debug") == 0) return say_usage(o, "debug has the tools eval, script, make-model and rows");
+            char tools[256];
+            group_tools(o->words[0], ", ", tools, sizeof tools);
+            if (tools[0]) return say_usage(o, "%s has the tools %s", o->words[0], tools);
             if (near.best[0]) return say_usage(o, "there is no command '%s'; did you mean %s?", o->words[0], near.best);
             return say_usage(o, "there is no command '%s'", o->words[0]);
         }

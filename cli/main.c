@@ -9,14 +9,16 @@
 static int no_command(int argc, char **argv)
 {
     const char *word = argv[1], *second = argc > 2 ? argv[2] : NULL;
-    char text[64];
+    char text[64], tools[256];
     nearest near;
-    bool group = strcmp(word, "debug") == 0;
-    if (group && second) snprintf(text, sizeof text, "debug %s", second);
-    else snprintf(text, sizeof text, "%s", word);
-    if (group && !second) {
-        fprintf(stderr, "loam debug: name a tool: eval, script, make-model, rows\n");
+    group_tools(word, ", ", tools, sizeof tools);
+    if (tools[0] && second && second[0] != '-') {
+        snprintf(text, sizeof text, "%s %s", word, second);
+    } else if (tools[0]) {
+        fprintf(stderr, "loam %s: name a tool: %s\n", word, tools);
         return EXIT_USAGE;
+    } else {
+        snprintf(text, sizeof text, "%s", word);
     }
     nearest_begin(&near, text);
     for (int i = 0; i < CMD_COUNT; i++) nearest_offer(&near, commands[i].name);

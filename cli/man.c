@@ -109,30 +109,30 @@ static void bash_values(void)
     }
 }
 
-/* The words of groups: "eval script ..." for "debug". */
-static void tools_of_debug(void)
-{
-    for (int c = 0; c < CMD_COUNT; c++)
-        if (strncmp(commands[c].name, "debug ", 6) == 0) printf("%s ", commands[c].name + 6);
-}
-
 static void first_words(void)
 {
+    char group[32];
     for (int c = 0; c < CMD_COUNT; c++)
-        if (!strchr(commands[c].name, ' ')) printf("%s ", commands[c].name);
-    printf("debug");
+        if (!command_tool(c, NULL)) printf("%s ", commands[c].name);
+    for (int g = -1; (g = next_group(g, group)) >= 0;) printf("%s ", group);
 }
 
 static void completion_bash(void)
 {
+    char group[32], tools[256];
     printf("# completion of loam for bash: source it, or put it into bash-completion's folder\n_loam() {\n"
            "  local word=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" command=\"${COMP_WORDS[1]}\"\n"
            "  if ((COMP_CWORD == 1)); then COMPREPLY=($(compgen -W \"");
     first_words();
-    printf("\" -- \"$word\")); return; fi\n  if [[ $command == debug ]]; then\n"
-           "    if ((COMP_CWORD == 2)); then COMPREPLY=($(compgen -W \"");
-    tools_of_debug();
-    printf("\" -- \"$word\")); return; fi\n    command=\"debug ${COMP_WORDS[2]}\"\n  fi\n  case \"$command $previous\" in\n");
+    printf("\" -- \"$word\")); return; fi\n");
+    for (int g = -1; (g = next_group(g, group)) >= 0;) {
+        group_tools(group, " ", tools, sizeof tools);
+        printf("  if [[ $command == %s ]]; then\n    if ((COMP_CWORD == 2)); then COMPREPLY=($(compgen -W \"%s\" -- \"$word\")); "
+               "return; fi\n"
+               "    command=\"%s ${COMP_WORDS[2]}\"\n  fi\n",
+               group, tools, group);
+    }
+    printf("  case \"$command $previous\" in\n");
     bash_values();
     printf("  esac\n  if [[ $word != -* ]]; then COMPREPLY=($(compgen -f -- \"$word\")); return; fi\n  case \"$command\" in\n");
     for (int c = 0; c < CMD_COUNT; c++) {
@@ -153,34 +153,49 @@ static void zsh_text(const char *text)
     }
 }
 
-static void completion_zsh(void)
+static void zsh_option(const option_row *row)
 {
     char name[32];
+    for (const char *p = row->names; p;) {
+        p = option_name(p, name);
+        printf(" '%s%s[", row->kind == KIND_LIST ? "*" : "", name);
+        zsh_text(row->help);
+        printf("]");
+        if (row->kind == KIND_FILE) {
+            printf(":file:_files");
+        } else if (row->kind == KIND_ONE || row->kind == KIND_TYPE) {
+            printf(":value:(");
+            values_of(row);
+            printf(")");
+        } else if (row->kind != KIND_FLAG) {
+            printf(":%s: ", row->argument);
+        }
+        printf("'");
+    }
+}
+
+static void completion_zsh(void)
+{
+    char group[32], tools[256];
     printf("#compdef loam\n_loam() {\n  local command=\"$words[2]\"\n  if ((CURRENT == 2)); then\n    local -a list=(");
     for (int c = 0; c < CMD_COUNT; c++)
-        if (!strchr(commands[c].name, ' ')) printf("'%s:%s' ", commands[c].name, commands[c].summary);
-    printf("'debug:tools for work on engines')\n    _describe command list; return\n  fi\n  if [[ $command == debug ]]; then\n"
-           "    if ((CURRENT == 3)); then compadd ");
-    tools_of_debug();
-    printf("; return; fi\n    command=\"debug $words[3]\"\n  fi\n  case \"$command\" in\n");
+        if (!command_tool(c, NULL)) printf("'%s:%s' ", commands[c].name, commands[c].summary);
+    for (int g = -1; (g = next_group(g, group)) >= 0;) {
+        group_tools(group, ", ", tools, sizeof tools);
+        printf("'%s:%s' ", group, tools);
+    }
+    printf(")\n    _describe command list; return\n  fi\n");
+    for (int g = -1; (g = next_group(g, group)) >= 0;) {
+        group_tools(group, " ", tools, sizeof tools);
+        printf("  if [[ $command == %s ]]; then\n    if ((CURRENT == 3)); then compadd %s; return; fi\n"
+               "    command=\"%s $words[3]\"\n  fi\n",
+               group, tools, group);
+    }
+    printf("  case \"$command\" in\n");
     for (int c = 0; c < CMD_COUNT; c++) {
         printf("    '%s') _arguments", commands[c].name);
-        for (int i = 0; i < OPT_COUNT; i++) {
-            const option_row *row = &option_rows[i];
-            for (const char *p = option_of(row, c) ? row->names : NULL; p;) {
-                p = option_name(p, name);
-                printf(" '%s%s[", row->kind == KIND_LIST ? "*" : "", name);
-                zsh_text(row->help);
-                printf("]");
-                if (row->kind == KIND_FILE) printf(":file:_files");
-                else if (row->kind == KIND_ONE || row->kind == KIND_TYPE) {
-                    printf(":value:(");
-                    values_of(row);
-                    printf(")");
-                } else if (row->kind != KIND_FLAG) printf(":%s: ", row->argument);
-                printf("'");
-            }
-        }
+        for (int i = 0; i < OPT_COUNT; i++)
+            if (option_of(&option_rows[i], c)) zsh_option(&option_rows[i]);
         printf(" '*:file:_files' ;;\n");
     }
     printf("  esac\n}\n_loam \"$@\"\n");
@@ -195,44 +210,46 @@ static void fish_text(const char *text)
     }
 }
 
-static void completion_fish(void)
+/* A command is recognized by its last word. */
+static void fish_option(const option_row *row, const char *word)
 {
     char name[32];
+    for (const char *p = row->names; p;) {
+        p = option_name(p, name);
+        bool is_long = name[1] == '-';
+        char kind = is_long ? 'l' : name[2] ? 'o' : 's';
+        printf("complete -c loam -n '__fish_seen_subcommand_from %s' -%c %s", word, kind, name + (is_long ? 2 : 1));
+        if (row->kind != KIND_FLAG) printf(row->kind == KIND_FILE ? " -r" : " -x");
+        if (row->kind == KIND_ONE || row->kind == KIND_TYPE) {
+            printf(" -a '");
+            values_of(row);
+            printf("'");
+        }
+        printf(" -d '");
+        fish_text(row->help);
+        printf("'\n");
+    }
+}
+
+static void completion_fish(void)
+{
+    char group[32], tools[256];
     printf("# completion of loam for fish\ncomplete -c loam -n __fish_use_subcommand -f\n");
     for (int c = 0; c < CMD_COUNT; c++) {
-        if (strchr(commands[c].name, ' ')) continue;
+        if (command_tool(c, NULL)) continue;
         printf("complete -c loam -n __fish_use_subcommand -a %s -d '", commands[c].name);
         fish_text(commands[c].summary);
         printf("'\n");
     }
-    printf("complete -c loam -n __fish_use_subcommand -a debug -d 'tools for work on engines'\n"
-           "complete -c loam -n '__fish_seen_subcommand_from debug' -f -a '");
-    tools_of_debug();
-    printf("'\n");
-    for (int c = 0; c < CMD_COUNT; c++) {
-        const char *last = strrchr(commands[c].name, ' ');
-        for (int i = 0; i < OPT_COUNT; i++) {
-            const option_row *row = &option_rows[i];
-            for (const char *p = option_of(row, c) ? row->names : NULL; p;) {
-                p = option_name(p, name);
-                bool is_long = name[1] == '-';
-                printf("complete -c loam -n '__fish_seen_subcommand_from %s' -%c %s", last ? last + 1 : commands[c].name,
-                       is_long   ? 'l'
-                       : name[2] ? 'o'
-                                 : 's',
-                       name + (is_long ? 2 : 1));
-                if (row->kind != KIND_FLAG) printf(row->kind == KIND_FILE ? " -r" : " -x");
-                if (row->kind == KIND_ONE || row->kind == KIND_TYPE) {
-                    printf(" -a '");
-                    values_of(row);
-                    printf("'");
-                }
-                printf(" -d '");
-                fish_text(row->help);
-                printf("'\n");
-            }
-        }
+    for (int g = -1; (g = next_group(g, group)) >= 0;) {
+        group_tools(group, " ", tools, sizeof tools);
+        printf("complete -c loam -n __fish_use_subcommand -a %s -d '%s'\n", group, tools);
+        printf("complete -c loam -n '__fish_seen_subcommand_from %s' -f -a '%s'\n", group, tools);
     }
+    for (int c = 0; c < CMD_COUNT; c++)
+        for (int i = 0; i < OPT_COUNT; i++)
+            if (option_of(&option_rows[i], c))
+                fish_option(&option_rows[i], command_tool(c, NULL) ? command_tool(c, NULL) : commands[c].name);
 }
 
 void help_completion(const char *shell)

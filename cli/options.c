@@ -244,6 +244,36 @@ int command_find(int argc, char **argv, int *used)
     return -1;
 }
 
+const char *command_tool(int c, const char *group)
+{
+    const char *space = strchr(commands[c].name, ' ');
+    if (!space) return NULL;
+    size_t n = (size_t)(space - commands[c].name);
+    return !group || (strlen(group) == n && memcmp(group, commands[c].name, n) == 0) ? space + 1 : NULL;
+}
+
+void group_tools(const char *group, const char *between, char *text, size_t size)
+{
+    size_t n = 0;
+    text[0] = 0;
+    for (int c = 0; c < CMD_COUNT && n < size; c++) {
+        const char *tool = command_tool(c, group);
+        if (tool) n += (size_t)snprintf(text + n, size - n, "%s%s", n ? between : "", tool);
+    }
+}
+
+int next_group(int after, char group[32])
+{
+    for (int c = after + 1; c < CMD_COUNT; c++) {
+        if (!command_tool(c, NULL)) continue;
+        snprintf(group, 32, "%.*s", (int)strcspn(commands[c].name, " "), commands[c].name);
+        int first = 0;
+        while (!command_tool(first, group)) first++;
+        if (first == c) return c;
+    }
+    return -1;
+}
+
 static int take_option(options *o, int argc, char **argv, int *at)
 {
     const char *word = argv[*at], *equals = word[1] == '-' ? strchr(word, '=') : NULL;

@@ -91,6 +91,14 @@ const char *opt_text(const options *o, option_id id); /* NULL where not given */
 /* The command named by argv[1] (and argv[2]); *used words were taken. -1: none. */
 int command_find(int argc, char **argv, int *used);
 
+/* Of a command of two words, "debug eval": its tool "eval" where the group is `group`, or any group for NULL. NULL otherwise. */
+const char *command_tool(int command, const char *group);
+/* The tools of a group, separated by `between`, to text [size]; empty where there is no such group. */
+void group_tools(const char *group, const char *between, char *text, size_t size);
+/* Groups one after another: index of the first command after `after` (-1: of all) that opens a group, its name to group [32];
+ * -1: no more. */
+int next_group(int after, char group[32]);
+
 /* The nearest of the names that `next` yields to `word`, NULL where none is near. */
 typedef struct nearest {
     const char *word;

@@ -348,4 +348,7 @@ const arch_spec *arch_at(int i);
 /* Fills err with why `name` cannot be run: a kind that is known and not built yet, or unknown with the nearest known name. */
 loam_status arch_refuse(const char *name, size_t len, const char *file, loam_error *err);
 
+/* A name from a file made fit for messages: at most 63 bytes, all of them printable ASCII. Returns out. */
+const char *arch_printable(char out[64], const char *name, size_t len);
+
 #endif

@@ -57,6 +57,14 @@ static int distance(const char *a, size_t n, const char *b)
     return row[m];
 }
 
+const char *arch_printable(char out[64], const char *name, size_t len)
+{
+    size_t n = len < 63 ? len : 63;
+    for (size_t i = 0; i < n; i++) out[i] = name[i] >= 32 && name[i] < 127 ? name[i] : '?';
+    out[n] = 0;
+    return out;
+}
+
 loam_status arch_refuse(const char *name, size_t len, const char *file, loam_error *err)
 {
     for (size_t r = 0; r < sizeof refused / sizeof *refused; r++)
@@ -71,9 +79,6 @@ loam_status arch_refuse(const char *name, size_t len, const char *file, loam_err
     for (int i = 0; (a = arch_at(i)); i++)
         if (distance(name, len, a->name) < distance(name, len, nearest->name)) nearest = a;
     char shown[64];
-    size_t n = len < sizeof shown - 1 ? len : sizeof shown - 1;
-    for (size_t i = 0; i < n; i++) shown[i] = (unsigned char)name[i] >= 32 && (unsigned char)name[i] < 127 ? name[i] : '?';
-    shown[n] = 0;
-    return fail(err, LOAM_E_UNSUPPORTED, "%s: architecture '%s' is unknown; the nearest known name is '%s'", file, shown,
-                nearest->name);
+    return fail(err, LOAM_E_UNSUPPORTED, "%s: architecture '%s' is unknown; the nearest known name is '%s'", file,
+                arch_printable(shown, name, len), nearest->name);
 }

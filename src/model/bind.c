@@ -490,11 +490,12 @@ static void warn_unused(const loam_model *m)
 {
     for (uint32_t i = 0; i < gguf_tensor_count(m->file); i++) {
         const gguf_tensor *t = gguf_tensor_at(m->file, i);
+        char shown[64];
         int il = -1;
         if (m->used[i]) continue;
         if (sscanf(t->name, "blk.%d.", &il) == 1 && il >= m->hp.n_layer && il < m->hp.n_stored) continue;
-        log_at(LOAM_LOG_WARN, "%s: tensor '%s' does not belong to architecture '%s' and is ignored", gguf_path(m->file), t->name,
-               m->spec.name);
+        log_at(LOAM_LOG_WARN, "%s: tensor '%s' does not belong to architecture '%s' and is ignored", gguf_path(m->file),
+               arch_printable(shown, t->name, strlen(t->name)), m->spec.name);
     }
 }
 

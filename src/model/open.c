@@ -103,7 +103,7 @@ static loam_status find_architecture(loam_model *m, loam_error *err)
     const arch_spec *a = arch_find(name.data, name.len);
     if (!a && !m->vocab_only) return arch_refuse(name.data, name.len, path, err);
     if (a) m->spec = *a;
-    snprintf(m->architecture, sizeof m->architecture, "%.*s", name.len < 63 ? (int)name.len : 63, name.data);
+    arch_printable(m->architecture, name.data, name.len);
     return LOAM_OK;
 }
 

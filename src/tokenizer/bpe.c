@@ -54,7 +54,7 @@ static bool has_text(const loam_tokenizer *t, size_t id, const char *s, size_t n
 }
 
 /* Merges are taken in batches, so that the tables' memory is on its way before it is needed. */
-#define BATCH 16
+#define BATCH 32
 
 typedef struct pending {
     merge_text_pair p;

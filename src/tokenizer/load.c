@@ -250,7 +250,7 @@ static void unmark_dna(loam_tokenizer *t)
 }
 
 /* Adds a batch of texts, so that the table's memory is on its way before it is needed. */
-#define BATCH 16u
+#define BATCH 32u
 
 static loam_status add_batch(loam_tokenizer *t, const vocab_view *v, uint32_t first, loam_error *err)
 {

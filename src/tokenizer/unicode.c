@@ -187,16 +187,13 @@ size_t bytes_from_alphabet(const char *s, size_t n, char *out)
 {
     size_t len = 0;
     for (size_t i = 0; i < n;) {
-        unsigned char c = (unsigned char)s[i];
-        int b;
-        if (c < 0x80) {
-            b = cp_to_byte(c);
-            i++;
-        } else {
-            if (c < 0xC2 || c > 0xC5 || i + 1 == n || (s[i + 1] & 0xC0) != 0x80) return SIZE_MAX;
-            b = cp_to_byte((c & 0x1Fu) << 6 | ((unsigned char)s[i + 1] & 0x3Fu));
-            i += 2;
+        unsigned char c = (unsigned char)s[i++];
+        if (c > 0x20 && c < 0x7F) {
+            out[len++] = (char)c;
+            continue;
         }
+        if (c < 0xC2 || c > 0xC5 || i == n || (s[i] & 0xC0) != 0x80) return SIZE_MAX;
+        int b = cp_to_byte((c & 0x1Fu) << 6 | ((unsigned char)s[i++] & 0x3Fu));
         if (b < 0) return SIZE_MAX;
         out[len++] = (char)b;
     }

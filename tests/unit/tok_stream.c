@@ -1,6 +1,7 @@
 /* Round trips over random bytes, streams of ids, and texts that a careless tokenizer would need minutes for. */
 #include "check.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -194,9 +195,61 @@ static void test_long_words(void **state)
     free(text);
 }
 
+/* One tokenizer, several threads, the same ids (the thread sanitizer watches). */
+typedef struct shared {
+    const loam_tokenizer *t;
+    const loam_token *want;
+    size_t n;
+    bool same;
+} shared;
+
+static const char prose[] =
+    "ab abab \xE2\x82\xAC 12345 <end>  don't  ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab "
+    "ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab ab";
+
+static void *encode_often(void *arg)
+{
+    shared *s = arg;
+    s->same = true;
+    for (int i = 0; i < 50 && s->same; i++) {
+        loam_token *ids;
+        size_t n;
+        loam_error err;
+        if (loam_tokenizer_encode_all(s->t, prose, sizeof prose - 1, LOAM_ENCODE_PARSE_SPECIAL, &ids, &n, &err) != LOAM_OK) n = 0;
+        s->same = n == s->n && memcmp(ids, s->want, n * sizeof *ids) == 0;
+        loam_tokens_free(ids);
+    }
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < 3; kind++) {
+        loam_tokenizer *t = make(kind);
+        loam_token *want;
+        size_t n;
+        loam_error err;
+        pthread_t threads[4];
+        shared s[4];
+        assert_int_equal(loam_tokenizer_encode_all(t, prose, sizeof prose - 1, LOAM_ENCODE_PARSE_SPECIAL, &want, &n, &err),
+                         LOAM_OK);
+        for (int i = 0; i < 4; i++) {
+            s[i] = (shared){ t, want, n, false };
+            assert_int_equal(pthread_create(&threads[i], NULL, encode_often, &s[i]), 0);
+        }
+        for (int i = 0; i < 4; i++) {
+            pthread_join(threads[i], NULL);
+            assert_true(s[i].same);
+        }
+        loam_tokens_free(want);
+        loam_tokenizer_free(t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(test_round_trips), cmocka_unit_test(test_stream),
-                                        cmocka_unit_test(test_long_words) };
+                                        cmocka_unit_test(test_long_words), cmocka_unit_test(test_threads) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

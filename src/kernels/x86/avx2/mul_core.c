@@ -45,10 +45,16 @@ INLINE vi start(const int32_t *init, const form f)
     return f.offset ? ARITHMETIC32(broadcast(init), f.shift) : ZERO_I;
 }
 
-/* One step of block i: half -1 is all of its 32 values; 0 and 1 are 16 of a split type. */
-INLINE void step32(const tile *t, const panel32 *w, int64_t b, int half, const form f, int cols, vf acc[TILE_COLUMNS])
+/* Block b: half -1 is all of its 32 values; 0 and 1 are 16 of a split type. */
+typedef struct piece32 {
+    int64_t b;
+    int half;
+} piece32;
+
+INLINE void step32(const tile *t, const panel32 *w, const piece32 p, const form f, int cols, vf acc[TILE_COLUMNS])
 {
-    const size_t group = (size_t)(b / 8) * sizeof(act_a32), i = (size_t)(b % 8);
+    const int half = p.half;
+    const size_t group = (size_t)(p.b / 8) * sizeof(act_a32), i = (size_t)(p.b % 8);
     const int width = half < 0 ? 8 : 4, from = half > 0 ? 4 : 0;
     vi sums[TILE_COLUMNS];
     EACH_COLUMN sums[c] = start(&((const act_a32 *)(column(t, c) + group))->init32[i], f);
@@ -68,9 +74,9 @@ INLINE void core32(const tile *t, const form f, int cols)
     const panel32 *w = t->panel;
     for (int64_t b = 0; b < t->pieces; b++, w++) {
         if (f.split) {
-            step32(t, w, b, 0, f, cols, acc);
-            step32(t, w, b, 1, f, cols, acc);
-        } else step32(t, w, b, -1, f, cols, acc);
+            step32(t, w, (piece32){ b, 0 }, f, cols, acc);
+            step32(t, w, (piece32){ b, 1 }, f, cols, acc);
+        } else step32(t, w, (piece32){ b, -1 }, f, cols, acc);
     }
     EACH_COLUMN y_store(t->y + (size_t)c * t->y_stride, t->last_rows, acc[c]);
 }
