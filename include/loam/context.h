@@ -168,7 +168,7 @@ typedef struct loam_state_tokens {
     size_t n;                      /* out: ids stored */
 } loam_state_tokens;
 
-LOAM_API size_t loam_state_size(loam_context *ctx, int32_t seq);   /* bytes without tokens; 0: seq is out of range */
+LOAM_API size_t loam_state_size(loam_context *ctx, int32_t seq);   /* bytes without tokens; 0: seq is out of range, or no memory */
 LOAM_API loam_status loam_state_save(loam_context *ctx, int32_t seq, void *data, size_t size, size_t *written, loam_error *err);
 LOAM_API loam_status loam_state_load(loam_context *ctx, int32_t seq, const void *data, size_t size, loam_error *err);
 LOAM_API loam_status loam_state_write(loam_context *ctx, int32_t seq, const int32_t *tokens, size_t n_tokens,

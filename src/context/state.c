@@ -67,7 +67,9 @@ loam_status loam_state_write(loam_context *ctx, int32_t seq, const int32_t *toke
         le(id, (uint32_t)tokens[i], 4);
         ok = emit(&o, id, 4);
     }
-    ok = ok && memory_dump(ctx->mem, seq, emit, &o);
+    if (ok) status = memory_dump(ctx->mem, seq, emit, &o);
+    if (status == LOAM_E_NOMEM) return fail_nomem(err, "a state", o.bytes);
+    ok = ok && status == LOAM_OK;
     le(sum, XXH64_digest(&o.hash), 8);
     ok = ok && o.write(o.user, sum, 8);
     return ok ? LOAM_OK : fail(err, LOAM_E_IO, "state: writing stopped after %llu bytes", (unsigned long long)o.bytes);

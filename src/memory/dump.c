@@ -113,21 +113,22 @@ static void put_states(sink *s, const memory *m, int seq)
         }
 }
 
-bool memory_dump(const memory *m, int seq, dump_write_fn write, void *user)
+loam_status memory_dump(const memory *m, int seq, dump_write_fn write, void *user)
 {
     sink s = { write, user, true };
     page_list *lists = mem_zalloc_array((size_t)m->n_groups + 1, sizeof *lists);
-    if (!lists) return false;
+    if (!lists) return LOAM_E_NOMEM;
+    bool room = true;
     put_u32(&s, (uint32_t)m->n_groups);
     for (int i = 0; i < m->n_groups && s.ok; i++) {
-        s.ok = collect(m, &m->groups[i], seq, &lists[i]);
+        s.ok = room = collect(m, &m->groups[i], seq, &lists[i]);
         if (s.ok) put_tables(&s, m, &m->groups[i], seq, &lists[i]);
     }
     for (int i = 0; i < m->n_groups && s.ok; i++) put_pages(&s, m, i, &lists[i]);
     put_states(&s, m, seq);
     for (int i = 0; i < m->n_groups; i++) mem_free(lists[i].list);
     mem_free(lists);
-    return s.ok;
+    return !room ? LOAM_E_NOMEM : s.ok ? LOAM_OK : LOAM_E_IO;
 }
 
 /* ---- reading: check ---- */

@@ -21,8 +21,8 @@
 /* Receives the bytes in order; false stops. */
 typedef bool (*dump_write_fn)(void *user, const void *data, size_t n);
 
-/* seq -1: all sequences. False when write said so. */
-bool memory_dump(const memory *m, int seq, dump_write_fn write, void *user);
+/* seq -1: all sequences. LOAM_E_IO when write said so, LOAM_E_NOMEM. */
+loam_status memory_dump(const memory *m, int seq, dump_write_fn write, void *user);
 
 /* Replaces all sequences (seq -1), or sequence seq by the one in the stream, whatever its number there. On failure
  * nothing has changed: FORMAT (malformed, or of another geometry), FULL (no room), NOMEM. */

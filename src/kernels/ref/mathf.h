@@ -96,4 +96,12 @@ static inline float math_log(float x)
     return fmaf(n, LOG_LN2_HI, f + r);
 }
 
+/* ln(1 + e^x): the logarithm of the rounded sum, corrected by what the rounding took. Above 20 it is x. */
+static inline float math_softplus(float x)
+{
+    if (x > 20.0f) return x;
+    float e = math_exp(x), s = 1.0f + e, d = s - 1.0f;
+    return d == 0.0f ? e : math_log(s) * (e / d);
+}
+
 #endif

@@ -7,20 +7,12 @@
 
 /* ---- gates ---- */
 
-/* ln(1 + e^x): the logarithm of the rounded sum, corrected by what the rounding took. Above 20 it is x. */
-static float softplus_of(float x)
-{
-    if (x > 20.0f) return x;
-    float e = math_exp(x), s = 1.0f + e, d = s - 1.0f;
-    return d == 0.0f ? e : math_log(s) * (e / d);
-}
-
 #define GATE(name, f) \
     static void name(float *y, const float *gate, const float *up, int64_t n) \
     { \
         for (int64_t i = 0; i < n; i++) y[i] = up ? f(gate[i]) * up[i] : f(gate[i]); \
     }
-GATE(softplus, softplus_of)
+GATE(softplus, math_softplus)
 GATE(exponential, math_exp)
 GATE(tangent, math_tanh)
 

@@ -2,6 +2,7 @@
  * vec_*.h; defines fill_states(). Rows shorter than 16, or their rest, are loaded with zeros behind them, which changes no
  * sum; zeros are never stored. */
 #include "kernels/kernels.h"
+#include "kernels/ref/mathf.h"
 #include "kernels/x86/mathv.h"
 
 #define FOR_ROW(n, ...) \
@@ -29,6 +30,12 @@
     }
 GATE(exponential, v_exp)
 GATE(tangent, v_tanh)
+
+/* One by one, with this instruction set's fused operations. */
+static void softplus(float *y, const float *gate, const float *up, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) y[i] = up ? math_softplus(gate[i]) * up[i] : math_softplus(gate[i]);
+}
 
 static void conv(const conv_args *a)
 {
@@ -136,7 +143,7 @@ static void wkv7(const wkv7_args *a)
 
 static void fill_states(kernels *k)
 {
-    k->exp_ = exponential, k->tanh_ = tangent;
+    k->softplus = softplus, k->exp_ = exponential, k->tanh_ = tangent;
     k->conv = conv;
     k->scan_each = scan_each, k->scan_shared = scan_shared;
     k->delta = delta;
