@@ -24,6 +24,8 @@ typedef struct run {
     int64_t limit; /* tokens to write, -1 none */
     int64_t written;
     uint64_t prompt_ns, write_ns;
+    int32_t *fed; /* [n_ctx] ids that the context holds */
+    size_t n_fed, reused;
 } run;
 
 /* Editors and echo end a text with a newline that nobody means: one is dropped. */
@@ -96,10 +98,53 @@ static int prepare(run *r, const options *o)
     if (r->n_ids > p.n_ctx)
         return say_failed(o, "the prompt has %zu tokens, the context %u; give a larger one by -c", r->n_ids, p.n_ctx);
     if (loam_model_has_encoder(r->s.model)) p.n_batch = p.n_ubatch = p.n_ctx; /* the prompt is encoded at once */
+    if (opt_given(o, OPT_SESSION) && loam_model_has_encoder(r->s.model))
+        return say_failed(o, "--session is for models that only decode; this one reads the prompt with an encoder");
     loam_error err;
     unsigned shown = (opt_given(o, OPT_SPECIAL) ? LOAM_DECODE_SPECIAL : 0) | (r->prompt.len == 0 ? LOAM_DECODE_FROM_START : 0);
     if (loam_detokenizer_new(&r->text, r->s.tokenizer, shown, &err) != LOAM_OK) return say_error(o, &err);
     return session_context(&r->s, o, &p);
+}
+
+/* ---- --session: the state of an earlier run, as far as its tokens begin this prompt ---- */
+
+static void take_up(run *r, const options *o)
+{
+    loam_error err;
+    FILE *f = fopen(opt_text(o, OPT_SESSION), "re");
+    if (!f) return; /* the first run of a session */
+    fclose(f);
+    loam_state_tokens t = { r->fed, loam_context_n_ctx(r->s.ctx), 0 };
+    if (loam_state_load_file(r->s.ctx, 0, opt_text(o, OPT_SESSION), &t, &err) != LOAM_OK) {
+        say_note(o, "the session is not used: %s", err.message);
+        return;
+    }
+    size_t same = 0;
+    while (same < t.n && same < r->n_ids && r->fed[same] == r->ids[same]) same++;
+    if (same == r->n_ids) same--; /* the last token is computed again, for its logits */
+    if (same < t.n && !loam_memory_seq_rm(r->s.ctx, 0, (int32_t)same, -1)) {
+        loam_memory_clear(r->s.ctx);
+        same = 0;
+    }
+    r->n_fed = r->reused = same;
+}
+
+static int keep(const run *r, const options *o)
+{
+    loam_error err;
+    if (!opt_given(o, OPT_SESSION)) return EXIT_DONE;
+    if (loam_state_save_file(r->s.ctx, 0, opt_text(o, OPT_SESSION), r->fed, r->n_fed, &err) != LOAM_OK) return say_error(o, &err);
+    return EXIT_DONE;
+}
+
+static int feed(run *r, const int32_t *ids, size_t n, loam_error *err)
+{
+    int code = session_feed(&r->s, ids, n, err);
+    if (code) return code;
+    if (r->n_fed + n > loam_context_n_ctx(r->s.ctx)) return 0; /* T5: only the text is counted */
+    memcpy(r->fed + r->n_fed, ids, n * sizeof *ids);
+    r->n_fed += n;
+    return 0;
 }
 
 static int failed_decode(const options *o, int code, const loam_error *err)
@@ -134,7 +179,7 @@ static int write_text(run *r, const options *o)
             say_note(o, "the context of %u tokens is full", room);
             break;
         }
-        int code = session_feed(&r->s, &id, 1, &err);
+        int code = feed(r, &id, 1, &err);
         if (code) return failed_decode(o, code, &err);
         used++;
     }
@@ -172,7 +217,14 @@ static int go(run *r, const options *o)
         if (loam_sampler_accept(r->sampler, r->ids[i], &err) != LOAM_OK) code = say_error(o, &err);
     if (code != EXIT_DONE) return code;
     uint64_t start = now_ns();
-    int decoded = session_prompt(&r->s, r->ids, r->n_ids, &err);
+    r->fed = need(malloc(((size_t)loam_context_n_ctx(r->s.ctx) + 1) * sizeof *r->fed));
+    int decoded;
+    if (opt_given(o, OPT_SESSION)) {
+        take_up(r, o);
+        decoded = feed(r, r->ids + r->reused, r->n_ids - r->reused, &err);
+    } else {
+        decoded = session_prompt(&r->s, r->ids, r->n_ids, &err);
+    }
     r->prompt_ns = now_ns() - start;
     if (decoded) code = failed_decode(o, decoded, &err);
     start = now_ns();
@@ -185,6 +237,7 @@ static int go(run *r, const options *o)
     putchar('\n');
     int written = flush_output(o, stdout, "standard output");
     report(r, o);
+    if (code == EXIT_DONE) code = keep(r, o);
     return code != EXIT_DONE ? code : written;
 }
 
@@ -202,6 +255,7 @@ int cmd_run(const options *o)
     loam_sampler_free(r.sampler);
     loam_detokenizer_free(r.text);
     loam_tokens_free(r.ids);
+    free(r.fed);
     session_close(&r.s);
     buffer_free(&r.prompt);
     return code;
