@@ -27,9 +27,10 @@ static loam_status check_kind(const loam_adapter *a, loam_error *err)
     text_view general = { 0 }, architecture = { 0 }, kind = { 0 };
     loam_status status = gguf_get_text(f, "general.type", GGUF_REQUIRED, &general, err);
     if (status == LOAM_OK) status = gguf_get_text(f, "general.architecture", GGUF_REQUIRED, &architecture, err);
-    if (status == LOAM_OK) status = gguf_get_text(f, "adapter.type", GGUF_REQUIRED, &kind, err);
     if (status != LOAM_OK) return status;
     if (!text_is(general, "adapter")) return fail(err, LOAM_E_FORMAT, "%s: general.type is '%.*s', not an adapter", gguf_path(f), (int)general.len, general.data);
+    status = gguf_get_text(f, "adapter.type", GGUF_REQUIRED, &kind, err);
+    if (status != LOAM_OK) return status;
     if (!text_is(kind, "lora")) return fail(err, LOAM_E_UNSUPPORTED, "%s: adapter.type is '%.*s', only lora is known", gguf_path(f), (int)kind.len, kind.data);
     if (!text_is(architecture, loam_model_architecture(a->model)))
         return fail(err, LOAM_E_FORMAT, "%s: an adapter for architecture '%.*s', the model is '%s'", gguf_path(f), (int)architecture.len,
