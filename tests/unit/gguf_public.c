@@ -35,8 +35,8 @@ static void read_back(void **state)
     int64_t i = 0;
     double x = 0;
     bool b = false;
-    const char *text;
-    size_t len;
+    const char *text = NULL;
+    size_t len = 0;
     (void)state;
     build(scratch_path(path, "public.gguf"));
     loam_gguf_params p = loam_gguf_defaults();

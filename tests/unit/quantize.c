@@ -64,7 +64,7 @@ static void converts(void **unused)
             loam_gguf *f;
             loam_gguf_tensor t;
             loam_gguf_value v;
-            int64_t n;
+            int64_t n = 0;
             assert_int_equal(loam_gguf_open(&f, out, NULL, &err), LOAM_OK);
             assert_true(loam_gguf_tensor_find(f, "blk.0.ffn_up.weight", &t));
             assert_int_equal(t.type, cases[k].type);
