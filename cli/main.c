@@ -1,5 +1,6 @@
 /* main.c - the command loam: finds the command in the first words, reads its options, runs it. It sees nothing of the library but
  * include/loam. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@ static int no_command(int argc, char **argv)
 int main(int argc, char **argv)
 {
     process_age_ns();
+    signal(SIGXFSZ, SIG_IGN); /* a limit on file sizes is an error of writing, not the end of the process */
     if (argc < 2) {
         help_overview();
         return EXIT_USAGE;

@@ -11,7 +11,7 @@
 #define CONTEXT_USUAL 4096 /* tokens where neither -c nor -n says how long the text may become */
 
 /* Without any prompt run shows what it can do: */
-static const char usual_prompt[] = "Once upon a time";
+static const char usual_prompt[] = "The lighthouse stood at the edge of the sea. Every evening the keeper";
 #define USUAL_LENGTH 128 /* tokens */
 
 typedef struct run {
@@ -158,7 +158,9 @@ static int write_text(run *r, const options *o)
     const char *text;
     size_t len;
     loam_error err;
-    uint32_t room = loam_context_n_ctx(r->s.ctx), used = (uint32_t)r->n_ids;
+    /* The context is rounded up; what -c said holds all the same. */
+    uint32_t room = opt_given(o, OPT_CTX) && opt_int(o, OPT_CTX) ? (uint32_t)opt_int(o, OPT_CTX) : loam_context_n_ctx(r->s.ctx);
+    uint32_t used = (uint32_t)r->n_ids;
     while (!interrupted() && r->written != r->limit) {
         int32_t id;
         const float *logits = loam_logits(r->s.ctx, -1);
@@ -225,7 +227,7 @@ static int go(run *r, const options *o)
     } else {
         decoded = session_prompt(&r->s, r->ids, r->n_ids, &err);
     }
-    r->prompt_ns = now_ns() - start;
+    r->prompt_ns = decoded ? 0 : now_ns() - start;
     if (decoded) code = failed_decode(o, decoded, &err);
     start = now_ns();
     if (!decoded) code = write_text(r, o);

@@ -26,6 +26,8 @@ static FILE *create(const char *path)
 loam_status atomic_open(atomic_file **out, const char *path, loam_error *err)
 {
     *out = NULL;
+    loam_status target = os_check_target(path, err);
+    if (target != LOAM_OK) return target;
     size_t len = strlen(path), room = len + 32;
     atomic_file *a = mem_zalloc(sizeof *a);
     if (a) {

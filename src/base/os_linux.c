@@ -46,7 +46,7 @@ static loam_status read_whole(os_file *f, int fd, const char *path, loam_error *
 loam_status os_file_open(os_file *f, const char *path, bool use_map, loam_error *err)
 {
     memset(f, 0, sizeof *f);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe without a writer must not wait */
     if (fd < 0) return fail_sys(err, errno, "%s: cannot open", path);
     struct stat st;
     loam_status status = LOAM_OK;
@@ -91,6 +91,14 @@ bool os_same_file(const char *a, const char *b)
 {
     struct stat x, y;
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+loam_status os_check_target(const char *path, loam_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || S_ISREG(st.st_mode)) return LOAM_OK;
+    if (S_ISDIR(st.st_mode)) return fail_sys(err, EISDIR, "%s", path);
+    return fail(err, LOAM_E_IO, "%s: exists and is not a regular file; it is left alone", path);
 }
 
 loam_status os_replace(const char *from, const char *to, loam_error *err)

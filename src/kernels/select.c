@@ -4,6 +4,7 @@
 
 #include "base/cpu.h"
 #include "base/env.h"
+#include "base/error.h"
 #include "kernels/kernels.h"
 
 #define FILLS 4
@@ -50,6 +51,7 @@ static void build(void)
     const char *cap = env_get("LOAM_CPU");
     int at = cap ? index_of(cap) : -1;
     chosen = at >= 0 && at < n_tables ? at : n_tables - 1;
+    if (cap && chosen != at) log_at(LOAM_LOG_WARN, "LOAM_CPU=%s: %s; using %s", cap, at < 0 ? "no such set of kernels" : "this machine cannot run it", sets[chosen].name);
 }
 
 const kernels *kernels_get(void)

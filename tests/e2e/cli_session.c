@@ -1,7 +1,9 @@
 /* cli_session.c - `loam run --session`: what a session file holds is taken up, texts are those of an undisturbed run, foreign and
- * damaged files are left alone with a word; `loam lora merge` refuses what does not fit. */
+ * damaged files are left alone with a word; `loam lora merge` refuses what does not fit; pipes in place
+ * of files. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -75,8 +77,33 @@ static void merges(void **state)
     command_free(&r);
 }
 
+/* A pipe is neither waited for nor replaced, a missing set of kernels is told, -c is kept. */
+static void odd_places(void **state)
+{
+    (void)state;
+    char pipe_path[512];
+    struct stat st;
+    scratch_path(pipe_path, "pipe");
+    assert_int_equal(mkfifo(pipe_path, 0600), 0);
+    command_result r = command("run", "-m", pipe_path, "-p", "a");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "not a regular file"));
+    command_free(&r);
+    r = command("quantize", model, pipe_path, "q8_0", "--allow-requantize");
+    assert_int_equal(r.code, 1);
+    assert_non_null(strstr(r.err, "left alone"));
+    command_free(&r);
+    assert_int_equal(stat(pipe_path, &st), 0);
+    assert_true(S_ISFIFO(st.st_mode));
+    unlink(pipe_path);
+    r = command("run", "-m", model, "-p", "a", "-c", "8", "-n", "100", "--temp", "0");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, "the context of 8 tokens is full"));
+    command_free(&r);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(sessions), cmocka_unit_test(merges) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(sessions), cmocka_unit_test(merges), cmocka_unit_test(odd_places) };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
