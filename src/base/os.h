@@ -38,8 +38,6 @@ uint64_t os_process_id(void);          /* for names of temporary files */
 int os_cpu_count(void);                /* CPUs this process may run on: affinity and control-group quota, at least 1 */
 uint64_t os_memory_available(void);    /* bytes that can still be had: machine and control group; UINT64_MAX unknown */
 uint64_t os_now_ns(void);              /* monotonic */
-uint64_t os_rss_bytes(uint64_t *anonymous); /* resident bytes of this process; anonymous part where not NULL */
-uint64_t os_peak_rss_bytes(void);
 uint64_t os_random_u64(void);          /* from the system's generator */
 const char *os_error_text(int sys, char *text, size_t size); /* of an errno; uses text or constant memory */
 

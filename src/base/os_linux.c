@@ -171,29 +171,6 @@ uint64_t os_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-uint64_t os_rss_bytes(uint64_t *anonymous)
-{
-    uint64_t rss = 0, anon = 0;
-    FILE *f = fopen("/proc/self/status", "re");
-    if (f) {
-        char line[128];
-        unsigned long long kib;
-        while (fgets(line, sizeof line, f)) {
-            if (sscanf(line, "VmRSS: %llu kB", &kib) == 1) rss = (uint64_t)kib * 1024;
-            if (sscanf(line, "RssAnon: %llu kB", &kib) == 1) anon = (uint64_t)kib * 1024;
-        }
-        fclose(f);
-    }
-    if (anonymous) *anonymous = anon;
-    return rss;
-}
-
-uint64_t os_peak_rss_bytes(void)
-{
-    struct rusage u;
-    return getrusage(RUSAGE_SELF, &u) == 0 ? (uint64_t)u.ru_maxrss * 1024 : 0;
-}
-
 uint64_t os_random_u64(void)
 {
     uint64_t v;

@@ -39,8 +39,6 @@ bool op_has_effect(op_kind op)
 
 const char *op_name(op_kind op) { return op >= 0 && op < OP_COUNT ? ops[op].name : "?"; }
 
-int64_t value_tokens(const value *v) { return v->ne[2]; }
-
 int64_t value_bytes(const value *v) { return v->nb[2] * v->ne[2]; }
 
 void graph_init(graph *g, int n_tokens, int n_outputs)

@@ -244,7 +244,6 @@ value *g_name(value *v, const char *name);
 /* ---- facts ---- */
 const char *op_name(op_kind op);
 bool op_has_effect(op_kind op);             /* changes the cache or a state: runs also when nobody reads its result */
-int64_t value_tokens(const value *v);       /* extent of the token axis */
 int64_t value_bytes(const value *v);
 
 #endif

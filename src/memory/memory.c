@@ -186,7 +186,6 @@ int64_t memory_max_pages(const memory *m)
     return most;
 }
 
-int memory_n_groups(const memory *m) { return m->n_groups; }
 const kv_layer *memory_layers(const memory *m) { return m->layers; }
 
 /* ---- pages ---- */

@@ -95,7 +95,6 @@ bool memory_has_shifts(const memory *m);
 typedef void (*memory_turn_fn)(void *user, int group, int32_t slot, int32_t shift);
 void memory_take_shifts(memory *m, memory_turn_fn turn, void *user);
 
-int memory_n_groups(const memory *m);
 const kv_layer *memory_layers(const memory *m);
 
 #endif

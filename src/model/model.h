@@ -49,7 +49,6 @@ int32_t model_position_limit(const loam_model *m);
 
 /* Weight of that tensor name, NULL where the model has none. */
 const weight *model_weight(const loam_model *m, const char *name);
-const char *model_architecture(const loam_model *m);
 
 /* An adapter file, bound to a model. */
 struct loam_adapter {

@@ -4,21 +4,8 @@
 #include "kernels/kernels.h"
 #include "kernels/ref/mathf.h"
 #include "kernels/x86/mathv.h"
+#include "kernels/x86/rows.h"
 
-#define FOR_ROW(n, ...) \
-    do { \
-        int64_t i = 0; \
-        for (; i + 16 <= (n); i += 16) { \
-            enum { rest = 16 }; \
-            __VA_ARGS__; \
-        } \
-        if (i < (n)) { \
-            const int rest = (int)((n)-i); \
-            __VA_ARGS__; \
-        } \
-    } while (0)
-#define LOAD(p) (rest == 16 ? v_load((p) + i) : v_load_first((p) + i, rest))
-#define STORE(p, v) (rest == 16 ? v_store((p) + i, v) : v_store_first((p) + i, v, rest))
 /* sum + t c in the lanes that are there: infinities must not turn the others into NaN. */
 #define SUM(sum, t, c) (rest == 16 ? v_fma(t, c, sum) : v_select(v_first(rest), v_fma(t, c, sum), sum))
 
