@@ -320,7 +320,7 @@ static void finish_classifier(hf_build *b)
 /* A tied head reads rows that are scaled by D^-1/2, which GGUF models of T5 do not: the scale goes into a head of its own. */
 static void finish_t5(hf_build *b)
 {
-    bool tied = hf_config_bool(b, "tie_word_embeddings", true);
+    bool tied = hf_config_bool(b, "scale_decoder_outputs tie_word_embeddings", true);
     const st_tensor *table = hf_stored(b->w, "shared.weight");
     if (!table) table = hf_stored(b->w, "lm_head.weight");
     if (b->status != LOAM_OK || !tied || !table || table->n_dims != 2) return;

@@ -242,7 +242,7 @@ static void tie_head(hf_build *b)
 {
     static const char table[] = "token_embd.weight", head[] = "output.weight";
     hf_item *t = find_item(b->w, table), *h = find_item(b->w, head);
-    if (!hf_config_bool(b, "tie_word_embeddings", false) || !h) return;
+    if (!hf_config_bool(b, "scale_decoder_outputs tie_word_embeddings", false) || !h) return; /* T5 may tie without scaling */
     if (!t) {
         memcpy(h->name, table, sizeof table);
         return;

@@ -256,7 +256,9 @@ static loam_status all_tensors(work *w, loam_error *err)
         status = tell(w, err);
         if (status != LOAM_OK || w->p->dry_run) continue;
         if (i + 1 < w->n) gguf_prefetch(w->in, gguf_tensor_at(w->in, (uint32_t)w->choices[i + 1].tensor));
-        status = c->type == (int)t->type ? copy_tensor(w, t, err) : convert_tensor(w, t, c->type, err);
+        status = gguf_hold(w->in, (uint32_t)c->tensor, err);
+        if (status == LOAM_OK) status = c->type == (int)t->type ? copy_tensor(w, t, err) : convert_tensor(w, t, c->type, err);
+        gguf_let_go(w->in, (uint32_t)c->tensor);
     }
     return status;
 }
@@ -282,7 +284,7 @@ loam_status loam_quantize_file(const char *in, const char *out, const loam_quant
     loam_status status = check_call(in, out, &p, err);
     if (status != LOAM_OK) return status;
     work w = { .p = &p };
-    status = gguf_open(&w.in, in, 0, err);
+    status = gguf_open(&w.in, in, GGUF_LAZY, err);
     for (uint32_t i = 0; status == LOAM_OK && !p.dry_run && i < gguf_part_count(w.in); i++)
         if (os_same_file(gguf_part_path(w.in, i), out))
             status = fail(err, LOAM_E_ARG, "%s is the file that is read; name another one to write", out);
