@@ -10,9 +10,9 @@ typedef struct hf_weights hf_weights;
  * Tensors whose bits differ from what is stored have no data yet; hf_fill computes them. */
 loam_status hf_open(gguf_file *f, unsigned flags, loam_error *err);
 
-/* An adapter folder of PEFT (adapter_config.json, adapter_model.safetensors) for the model in `base`, as a GGUF adapter. */
+/* Opens an adapter for the model in `base`: a GGUF file, or a folder of PEFT (adapter_config.json, adapter_model.safetensors)
+ * presented as one. */
 loam_status hf_open_adapter(gguf_file **out, const char *path, const gguf_file *base, loam_error *err);
-bool hf_is_adapter(const char *path); /* a folder with adapter_config.json */
 
 /* Computes the values of tensor i into out, which has room for its bytes. May be called by several threads. */
 loam_status hf_fill(const hf_weights *w, uint32_t i, void *out, loam_error *err);

@@ -460,6 +460,13 @@ const hf_arch *hf_arch_of(const js *config, text_view *name)
     return NULL;
 }
 
+const hf_arch *hf_arch_named(text_view name, int n)
+{
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (js_text_is(name, table[i].name) && n-- == 0) return &table[i];
+    return NULL;
+}
+
 static bool take_number(text_view *t, int64_t *n)
 {
     size_t i = 0;

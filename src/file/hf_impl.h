@@ -42,7 +42,7 @@ typedef struct hf_part {
 } hf_part;
 
 typedef struct hf_item {
-    char name[LIMIT_NAME_BYTES + 1];
+    char *name; /* [LIMIT_NAME_BYTES + 1] */
     loam_type type;
     int64_t ne[LIMIT_DIMS];
     int64_t heads;    /* above 0: rows are put from halves to pairs */
@@ -61,7 +61,7 @@ struct hf_weights {
     map stored_index;         /* by name */
     hf_item *items;
     size_t n_items, item_cap;
-    map item_index;           /* by name */
+    map item_index;           /* by name; while they are mapped */
     int64_t block[2];         /* rows and columns that share a scale of 8-bit floats */
     loam_type small_type;     /* what 8-bit floats become */
 };
@@ -139,6 +139,17 @@ void hf_put_vocab(hf_build *b);   /* tokenizer and chat template */
 /* An item made of numbers, such as rotary factors; takes n floats. */
 void hf_make_item(hf_build *b, const char *name, const float *values, int64_t n);
 hf_item *hf_add_item(hf_build *b, const char *name); /* NULL on failure */
+
+/* The rule for a name without prefix and suffix, and the numbers in it; NULL: there is none. */
+const hf_rule *hf_find_rule(const hf_arch *a, text_view stem, int64_t numbers[2]);
+/* A rule's target with the number of its block; false where that makes a name too long. */
+bool hf_target_name(char out[LIMIT_NAME_BYTES + 1], const char *pattern, int64_t block, const char *suffix);
+/* The item of that name with `part` at its place among n; NULL on failure. */
+hf_item *hf_place(hf_build *b, const char *name, uint32_t n, uint32_t at, hf_part part);
+/* A failure that names a stored tensor and its file. Keeps the first. */
+void hf_tensor_fail(hf_build *b, const st_tensor *t, loam_status code, const char *what);
+/* The n-th row of the table whose models have that general.architecture; NULL behind the last. */
+const hf_arch *hf_arch_named(text_view name, int n);
 
 /* PATH/NAME; NULL without memory. mem_free it. */
 char *hf_path(const char *folder, const char *name);

@@ -16,12 +16,11 @@
 #include "file/hf_impl.h"
 #include "tensor/dtype.h"
 
-static loam_status name_fail(hf_build *b, const st_tensor *t, loam_status code, const char *what)
+void hf_tensor_fail(hf_build *b, const st_tensor *t, loam_status code, const char *what)
 {
     if (b->status == LOAM_OK)
         b->status = fail(b->err, code, "%s: tensor '%s' %s", b->w->shards[t->file]->path, gguf_quote(t->name.data, t->name.len).text,
                          what);
-    return b->status;
 }
 
 /* ---- items ---- */
@@ -35,13 +34,15 @@ hf_item *hf_add_item(hf_build *b, const char *name)
         return NULL;
     }
     hf_item *item = &w->items[w->n_items];
-    *item = (hf_item){ .factor = 1, .n_parts = 1, .parts = mem_zalloc_array(1, sizeof *item->parts) };
-    snprintf(item->name, sizeof item->name, "%s", name);
-    if (!item->parts) {
+    *item = (hf_item){ .factor = 1, .n_parts = 1 };
+    item->parts = mem_zalloc_array(1, sizeof *item->parts);
+    item->name = mem_alloc(LIMIT_NAME_BYTES + 1);
+    w->n_items++;
+    if (!item->parts || !item->name) {
         b->status = fail_nomem(b->err, "the list of tensors", sizeof *item->parts);
         return NULL;
     }
-    w->n_items++;
+    snprintf(item->name, LIMIT_NAME_BYTES + 1, "%s", name);
     return item;
 }
 
@@ -60,43 +61,44 @@ void hf_make_item(hf_build *b, const char *name, const float *values, int64_t n)
 
 static hf_item *find_item(const hf_weights *w, const char *name)
 {
-    for (size_t i = 0; i < w->n_items; i++)
-        if (strcmp(w->items[i].name, name) == 0) return &w->items[i];
+    uint32_t i = map_get(&w->item_index, name, strlen(name));
+    return i == MAP_NONE ? NULL : &w->items[i];
+}
+
+/* The item of that name, made where there is none. */
+static hf_item *item_of(hf_build *b, const char *name)
+{
+    if (!b->w->item_index.slots && !map_init(&b->w->item_index, b->w->n_stored))
+        b->status = fail_nomem(b->err, "the index of tensors", b->w->n_stored * sizeof(map_slot));
+    if (b->status != LOAM_OK) return NULL;
+    hf_item *item = find_item(b->w, name);
+    if (item) return item;
+    item = hf_add_item(b, name);
+    if (!item) return NULL;
+    if (map_put(&b->w->item_index, item->name, strlen(item->name), (uint32_t)(b->w->n_items - 1), NULL)) return item;
+    b->status = fail_nomem(b->err, "the index of tensors", sizeof(map_slot));
     return NULL;
 }
 
-/* The item of that name, through the index (which holds only names that came from rules). */
-static hf_item *item_of(hf_build *b, const char *name)
+hf_item *hf_place(hf_build *b, const char *name, uint32_t n, uint32_t at, hf_part part)
 {
-    uint32_t i = map_get(&b->w->item_index, name, strlen(name));
-    if (i != MAP_NONE) return &b->w->items[i];
-    hf_item *item = hf_add_item(b, name);
+    hf_item *item = item_of(b, name);
     if (!item) return NULL;
-    /* the key must outlive moves of the list: it is kept beside it */
-    char *key = mem_strdup(name, strlen(name));
-    if (!key || !map_put(&b->w->item_index, key, strlen(key), (uint32_t)(b->w->n_items - 1), NULL)) {
-        mem_free(key);
-        b->status = fail_nomem(b->err, "the index of tensors", sizeof(map_slot));
-        return NULL;
-    }
-    return item;
-}
-
-/* Puts a part at its place among n. */
-static void set_part(hf_build *b, hf_item *item, uint32_t n, uint32_t at, hf_part part)
-{
-    if (!item) return;
     if (item->n_parts != n) {
         hf_part *parts = item->parts[0].t ? NULL : mem_zalloc_array(n, sizeof *parts);
-        if (item->parts[0].t) name_fail(b, part.t, LOAM_E_FORMAT, "does not fit with others of its name");
+        if (item->parts[0].t) hf_tensor_fail(b, part.t, LOAM_E_FORMAT, "does not fit with others of its name");
         else if (!parts) b->status = fail_nomem(b->err, "the list of experts", n * sizeof *parts);
-        if (!parts) return;
+        if (!parts) return NULL;
         mem_free(item->parts);
         item->parts = parts;
         item->n_parts = n;
     }
-    if (item->parts[at].t) name_fail(b, part.t, LOAM_E_FORMAT, "has the place of another one");
-    else item->parts[at] = part;
+    if (item->parts[at].t) {
+        hf_tensor_fail(b, part.t, LOAM_E_FORMAT, "has the place of another one");
+        return NULL;
+    }
+    item->parts[at] = part;
+    return item;
 }
 
 /* ---- rules ---- */
@@ -142,7 +144,7 @@ static const hf_rule *rule_for(const hf_arch *a, text_view stem, int64_t numbers
 }
 
 /* Also finds names of models without head, which lack the "model." in front. */
-static const hf_rule *find_rule(const hf_arch *a, text_view stem, int64_t numbers[2])
+const hf_rule *hf_find_rule(const hf_arch *a, text_view stem, int64_t numbers[2])
 {
     char longer[256];
     const hf_rule *r = rule_for(a, stem, numbers);
@@ -151,7 +153,7 @@ static const hf_rule *find_rule(const hf_arch *a, text_view stem, int64_t number
     return rule_for(a, (text_view){ longer, (size_t)n }, numbers);
 }
 
-static bool target_name(char out[LIMIT_NAME_BYTES + 1], const char *pattern, int64_t block, const char *suffix)
+bool hf_target_name(char out[LIMIT_NAME_BYTES + 1], const char *pattern, int64_t block, const char *suffix)
 {
     const char *mark = strchr(pattern, '#');
     int n = mark ? snprintf(out, LIMIT_NAME_BYTES + 1, "%.*s%lld%s%s", (int)(mark - pattern), pattern, (long long)block, mark + 1,
@@ -190,15 +192,15 @@ static int64_t rows_of(const st_tensor *t)
 static void split_gate_up(hf_build *b, const st_tensor *t, int64_t block)
 {
     if (t->n_dims != 3 || t->shape[0] != b->n_expert || t->shape[1] % 2) {
-        name_fail(b, t, LOAM_E_FORMAT, "is not [experts, two widths, in]");
+        hf_tensor_fail(b, t, LOAM_E_FORMAT, "is not [experts, two widths, in]");
         return;
     }
     char name[LIMIT_NAME_BYTES + 1];
     for (int half = 0; half < 2; half++) {
-        target_name(name, half ? "blk.#.ffn_up_exps" : "blk.#.ffn_gate_exps", block, ".weight");
+        hf_target_name(name, half ? "blk.#.ffn_up_exps" : "blk.#.ffn_gate_exps", block, ".weight");
         for (int64_t e = 0; b->status == LOAM_OK && e < b->n_expert; e++) {
             int64_t rows = t->shape[1] / 2;
-            set_part(b, item_of(b, name), (uint32_t)b->n_expert, (uint32_t)e,
+            hf_place(b, name, (uint32_t)b->n_expert, (uint32_t)e,
                      (hf_part){ t, scale_of(b->w, t), e * t->shape[1] + half * rows, rows });
         }
     }
@@ -212,9 +214,9 @@ static void place(hf_build *b, const st_tensor *t)
     if (is_scale(t->name) || without_prefix(a->skipped, t->name).data != t->name.data) return;
     text_view stem = without_prefix(a->prefixes, t->name);
     const char *suffix = take_suffix(&stem);
-    const hf_rule *r = find_rule(a, stem, numbers);
+    const hf_rule *r = hf_find_rule(a, stem, numbers);
     if (!r) {
-        name_fail(b, t, LOAM_E_UNSUPPORTED, "has no place in this architecture");
+        hf_tensor_fail(b, t, LOAM_E_UNSUPPORTED, "has no place in this architecture");
         return;
     }
     if (r->change == HF_DROP) return;
@@ -223,13 +225,12 @@ static void place(hf_build *b, const st_tensor *t)
         return;
     }
     bool expert = numbers[1] >= 0;
-    if (!target_name(name, r->to, numbers[0], suffix) || (expert && numbers[1] >= b->n_expert)) {
-        name_fail(b, t, LOAM_E_FORMAT, "has a number beyond the model's");
+    if (!hf_target_name(name, r->to, numbers[0], suffix) || (expert && numbers[1] >= b->n_expert)) {
+        hf_tensor_fail(b, t, LOAM_E_FORMAT, "has a number beyond the model's");
         return;
     }
-    hf_item *item = item_of(b, name);
-    set_part(b, item, expert ? (uint32_t)b->n_expert : 1, expert ? (uint32_t)numbers[1] : 0,
-             (hf_part){ t, scale_of(b->w, t), 0, rows_of(t) });
+    hf_item *item = hf_place(b, name, expert ? (uint32_t)b->n_expert : 1, expert ? (uint32_t)numbers[1] : 0,
+                             (hf_part){ t, scale_of(b->w, t), 0, rows_of(t) });
     if (!item) return;
     if (a->adjacent && r->change == HF_Q_ROWS) item->heads = b->n_head;
     if (a->adjacent && r->change == HF_K_ROWS) item->heads = b->n_head_kv;
@@ -248,6 +249,7 @@ static void tie_head(hf_build *b)
         return;
     }
     mem_free(h->parts);
+    mem_free(h->name);
     *h = b->w->items[--b->w->n_items];
 }
 
@@ -256,16 +258,13 @@ void hf_map_weights(hf_build *b)
     const js *fp8 = hf_config_get(b, "quantization_config");
     const js *blocks = js_get(fp8, "weight_block_size");
     text_view dtype;
-    if (!map_init(&b->w->item_index, b->w->n_stored)) b->status = fail_nomem(b->err, "the index of tensors", sizeof(map_slot));
     for (int i = 0; i < 2; i++)
         if (!js_int(js_at(blocks, (size_t)i), &b->w->block[i]) || b->w->block[i] < 1) b->w->block[i] = 128;
     js_text(hf_config_get(b, "dtype torch_dtype"), &dtype);
     b->w->small_type = js_text_is(dtype, "float32") ? LOAM_F32 : js_text_is(dtype, "float16") ? LOAM_F16 : LOAM_BF16;
     for (size_t i = 0; i < b->w->n_stored && b->status == LOAM_OK; i++) place(b, b->w->stored[i]);
-    for (size_t i = 0; b->w->item_index.slots && i <= b->w->item_index.mask; i++)
-        mem_free((void *)(uintptr_t)b->w->item_index.slots[i].key);
+    if (b->status == LOAM_OK && b->w->item_index.slots) tie_head(b);
     map_free(&b->w->item_index);
-    if (b->status == LOAM_OK) tie_head(b);
 }
 
 /* ---- shapes and types ---- */
@@ -290,7 +289,7 @@ static void set_type(hf_build *b, hf_item *item)
     case ST_F16: item->type = LOAM_F16; break;
     case ST_BF16: item->type = LOAM_BF16; break;
     case ST_F8_E4M3: case ST_F8_E5M2: item->type = b->w->small_type; break;
-    default: name_fail(b, t, LOAM_E_UNSUPPORTED, "has integers; weights of quantized formats are not read"); return;
+    default: hf_tensor_fail(b, t, LOAM_E_UNSUPPORTED, "has integers; weights of quantized formats are not read"); return;
     }
     if (always_f32(item)) item->type = LOAM_F32;
 }
@@ -306,13 +305,13 @@ static void set_shape(hf_build *b, hf_item *item)
         }
         int64_t cols = p->t->n_dims ? p->t->shape[p->t->n_dims - 1] : 1, same = first->t->n_dims ? first->t->shape[first->t->n_dims - 1] : 1;
         if (p->t->dtype != first->t->dtype || p->rows != first->rows || cols != same) {
-            name_fail(b, p->t, LOAM_E_FORMAT, "differs in shape or type from the first expert");
+            hf_tensor_fail(b, p->t, LOAM_E_FORMAT, "differs in shape or type from the first expert");
             return;
         }
     }
     const st_tensor *t = first->t;
     if (t->n_dims > 3 || (item->n_parts > 1 && t->n_dims < 2)) {
-        name_fail(b, t, LOAM_E_FORMAT, "has a shape that no weight has");
+        hf_tensor_fail(b, t, LOAM_E_FORMAT, "has a shape that no weight has");
         return;
     }
     item->ne[0] = t->n_dims ? t->shape[t->n_dims - 1] : 1;
@@ -378,7 +377,7 @@ void hf_put_weights(hf_build *b)
         if (!item->values && b->status == LOAM_OK) set_type(b, item);
         for (uint32_t p = 0; !item->values && b->status == LOAM_OK && p < item->n_parts; p++)
             if (form_of(w, &item->parts[p]) == SCALE_ODD)
-                name_fail(b, item->parts[p].scale, LOAM_E_UNSUPPORTED, "has scales that do not fit what they scale");
+                hf_tensor_fail(b, item->parts[p].scale, LOAM_E_UNSUPPORTED, "has scales that do not fit what they scale");
         if (b->status == LOAM_OK) gguf_put_tensor(b->b, item->name, item->type, item->ne, in_place(item));
     }
 }
@@ -493,6 +492,7 @@ void hf_weights_free(hf_weights *w)
     if (!w) return;
     for (uint32_t i = 0; i < w->n_shards; i++) st_close(w->shards[i]);
     for (size_t i = 0; i < w->n_items; i++) {
+        mem_free(w->items[i].name);
         mem_free(w->items[i].parts);
         mem_free(w->items[i].values);
     }
