@@ -27,6 +27,7 @@ typedef struct gguf_file gguf_file;
 #define GGUF_READ 1u /* read the file into memory in place of mapping it */
 #define GGUF_PART 2u /* open this file alone, also where it is one part of a split file */
 #define GGUF_LAZY 4u /* of a folder: values that do not lie in its files as they are wait for gguf_hold */
+#define GGUF_FINE 8u /* of a folder: scaled 8-bit floats become F32, whatever type its config names */
 
 /* Opens a file, and with the first part of a split file all its parts; or a Hugging Face folder (hf.h), whose tensors and keys
  * are those of the file that a conversion would give. On failure *out is NULL. */

@@ -133,7 +133,7 @@ void hf_set_text(hf_build *b, const char *key, const char *v);
 
 void hf_put_config(hf_build *b);  /* config.json: facts and keys */
 void hf_put_rope(hf_build *b);    /* rotary base and scaling */
-void hf_map_weights(hf_build *b); /* items from what is stored, by the rules of the architecture */
+void hf_map_weights(hf_build *b, bool fine); /* items from what is stored, by the rules of the architecture */
 void hf_put_weights(hf_build *b); /* shapes and types of all items, and their entries in the builder */
 void hf_put_vocab(hf_build *b);   /* tokenizer and chat template */
 /* An item made of numbers, such as rotary factors; takes n floats. */

@@ -44,12 +44,12 @@ static void put_types(hf_build *b)
     if (b->n_vocab > LIMIT_VOCAB) hf_fail(b, LOAM_E_FORMAT, "the token table has %lld rows", (long long)b->n_vocab);
 }
 
-static void put_all(hf_build *b, bool use_map)
+static void put_all(hf_build *b, unsigned flags)
 {
     b->status = read_config(b);
     if (b->status == LOAM_OK) hf_put_config(b);
-    if (b->status == LOAM_OK) b->status = hf_open_shards(b->w, b->path, "model", use_map, b->err);
-    if (b->status == LOAM_OK) hf_map_weights(b);
+    if (b->status == LOAM_OK) b->status = hf_open_shards(b->w, b->path, "model", !(flags & GGUF_READ), b->err);
+    if (b->status == LOAM_OK) hf_map_weights(b, flags & GGUF_FINE);
     if (b->status == LOAM_OK && b->arch->finish) b->arch->finish(b);
     if (b->status == LOAM_OK) hf_put_rope(b);
     if (b->status == LOAM_OK) hf_put_weights(b);
@@ -65,7 +65,7 @@ loam_status hf_open(gguf_file *f, unsigned flags, loam_error *err)
     loam_status s = gguf_builder_create(&b.b, NULL, 0, err);
     if (s != LOAM_OK) return s;
     f->built = b.b;
-    put_all(&b, !(flags & GGUF_READ));
+    put_all(&b, flags);
     js_free(b.root);
     js_free(b.defaults);
     if (b.status == LOAM_OK) b.status = gguf_adopt(f, err);

@@ -253,7 +253,7 @@ static void tie_head(hf_build *b)
     *h = b->w->items[--b->w->n_items];
 }
 
-void hf_map_weights(hf_build *b)
+void hf_map_weights(hf_build *b, bool fine)
 {
     const js *fp8 = hf_config_get(b, "quantization_config");
     const js *blocks = js_get(fp8, "weight_block_size");
@@ -261,7 +261,7 @@ void hf_map_weights(hf_build *b)
     for (int i = 0; i < 2; i++)
         if (!js_int(js_at(blocks, (size_t)i), &b->w->block[i]) || b->w->block[i] < 1) b->w->block[i] = 128;
     js_text(hf_config_get(b, "dtype torch_dtype"), &dtype);
-    b->w->small_type = js_text_is(dtype, "float32") ? LOAM_F32 : js_text_is(dtype, "float16") ? LOAM_F16 : LOAM_BF16;
+    b->w->small_type = fine || js_text_is(dtype, "float32") ? LOAM_F32 : js_text_is(dtype, "float16") ? LOAM_F16 : LOAM_BF16;
     for (size_t i = 0; i < b->w->n_stored && b->status == LOAM_OK; i++) place(b, b->w->stored[i]);
     if (b->status == LOAM_OK && b->w->item_index.slots) tie_head(b);
     map_free(&b->w->item_index);

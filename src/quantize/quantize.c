@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "base/os.h"
@@ -284,7 +285,7 @@ loam_status loam_quantize_file(const char *in, const char *out, const loam_quant
     loam_status status = check_call(in, out, &p, err);
     if (status != LOAM_OK) return status;
     work w = { .p = &p };
-    status = gguf_open(&w.in, in, GGUF_LAZY, err);
+    status = gguf_open(&w.in, in, GGUF_LAZY | (p.type && strcasecmp(p.type, "copy") == 0 ? 0 : GGUF_FINE), err);
     for (uint32_t i = 0; status == LOAM_OK && !p.dry_run && i < gguf_part_count(w.in); i++)
         if (os_same_file(gguf_part_path(w.in, i), out))
             status = fail(err, LOAM_E_ARG, "%s is the file that is read; name another one to write", out);
