@@ -64,4 +64,6 @@ void loam_memory_clear(loam_context *ctx)
     if (ctx) memory_clear(ctx->mem);
 }
 
-bool loam_memory_can_shift(const loam_context *ctx) { return ctx && model_can_shift(ctx->model); }
+bool loam_memory_can_shift(const loam_context *ctx) { return ctx && !context_is_empty(ctx) && model_can_shift(ctx->model); }
+
+int64_t loam_memory_n_tokens(const loam_context *ctx) { return ctx ? memory_n_tokens(ctx->mem) : 0; }

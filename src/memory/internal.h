@@ -96,6 +96,7 @@ uint64_t mem_states_bytes(const memory_params *p, const memory_layer *l);  /* of
 loam_status mem_states_init(memory *m, const memory_params *p, loam_error *err);
 uint8_t *mem_states_place(memory *m, const memory_params *p, int layer, uint8_t *at);
 void mem_states_free(memory *m);
+uint64_t mem_states_table_bytes(const memory *m);
 void mem_states_begin(memory *m);
 void mem_states_add(memory *m, const memory_token *t);                     /* token n_added */
 void mem_states_view(memory *m, int first, int n);

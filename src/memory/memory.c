@@ -178,6 +178,27 @@ void memory_free(memory *m)
 
 uint64_t memory_bytes(const memory *m) { return m->bytes; }
 
+uint64_t memory_table_bytes(const memory *m)
+{
+    uint64_t n = mem_size(m) + mem_size(m->groups) + mem_size(m->view_groups) + mem_size(m->layers) + mem_size(m->lead) +
+                 mem_size(m->pos) + mem_states_table_bytes(m);
+    for (int i = 0; i < m->n_groups; i++) {
+        const mem_group *g = &m->groups[i];
+        n += mem_size(g->pages) + mem_size(g->free_pages) + mem_size(g->slot_pos) + mem_size(g->shift) + mem_size(g->tables) +
+             mem_size(g->undo) + mem_size(g->slots) + mem_size(g->first_slot) + mem_size(g->runs);
+        for (int s = 0; s < m->n_seq_max; s++) n += mem_size(g->tables[s].pages) + mem_size(g->undo[s].encoded.pages);
+    }
+    return n;
+}
+
+int64_t memory_n_tokens(const memory *m)
+{
+    int64_t most = 0;
+    for (int i = 0; i < m->n_groups; i++)
+        if (m->groups[i].n_tokens > most) most = m->groups[i].n_tokens;
+    return most;
+}
+
 int64_t memory_max_pages(const memory *m)
 {
     int64_t most = 1;

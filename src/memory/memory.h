@@ -52,6 +52,8 @@ loam_status memory_estimate(const memory_params *p, uint64_t *bytes, loam_error 
 loam_status memory_new(memory **out, const memory_params *p, loam_error *err);
 void memory_free(memory *m);
 uint64_t memory_bytes(const memory *m);
+uint64_t memory_table_bytes(const memory *m);  /* of everything else: heap */
+int64_t memory_n_tokens(const memory *m);      /* in pages, shared ones once */
 int64_t memory_max_pages(const memory *m);     /* of one sequence in one group */
 
 /* ---- a batch ---- */

@@ -93,6 +93,16 @@ void mem_states_free(memory *m)
     mem_free(s->left);
 }
 
+uint64_t mem_states_table_bytes(const memory *m)
+{
+    const mem_states *s = &m->states;
+    const void *blocks[] = { s->layers, s->cells, s->tail, s->work, s->seqs, s->n_seqs, s->run_of, s->tokens, s->runs, s->past,
+                             s->work_past, s->past_len, s->work_past_len, s->rootless, s->left };
+    uint64_t n = 0;
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) n += mem_size(blocks[i]);
+    return n;
+}
+
 bool memory_has_states(const memory *m) { return m->states.n_cells > 0; }
 
 /* ---- cells ---- */
