@@ -270,6 +270,28 @@ void mem_copy_page(memory *m, mem_group *g, int32_t from, int32_t to, int32_t p0
     }
 }
 
+int32_t mem_end_of(const mem_group *g, const int32_t *pages, int n)
+{
+    int32_t end = 0;
+    for (int i = 0; i < n; i++)
+        for (int s = 0; s < PAGE_SLOTS; s++) {
+            int32_t pos = g->slot_pos[(int64_t)pages[i] * PAGE_SLOTS + s];
+            end = pos >= end ? pos + 1 : end;
+        }
+    return end;
+}
+
+int32_t mem_start_of(const mem_group *g, const int32_t *pages, int n)
+{
+    int32_t start = -1;
+    for (int i = 0; i < n; i++)
+        for (int s = 0; s < PAGE_SLOTS; s++) {
+            int32_t pos = g->slot_pos[(int64_t)pages[i] * PAGE_SLOTS + s];
+            if (pos >= 0 && (start < 0 || pos < start)) start = pos;
+        }
+    return start;
+}
+
 void mem_trim(mem_group *g, mem_table *t)
 {
     int n = 0;
@@ -450,17 +472,15 @@ void memory_rollback(memory *m)
 /* Gives back the pages of a limited window that no later token of the sequence can see. */
 static void evict(mem_group *g, mem_table *t)
 {
-    int32_t last = -1;
-    for (int i = 0; i < t->n; i++)
-        for (int s = 0; s < PAGE_SLOTS; s++)
-            if (g->slot_pos[t->pages[i] * PAGE_SLOTS + s] > last) last = g->slot_pos[t->pages[i] * PAGE_SLOTS + s];
     int n = 0;
     for (int i = 0; i < t->n; i++) {
-        int32_t newest = -1;
-        for (int s = 0; s < PAGE_SLOTS; s++)
-            if (g->slot_pos[t->pages[i] * PAGE_SLOTS + s] > newest) newest = g->slot_pos[t->pages[i] * PAGE_SLOTS + s];
-        if (i + 1 < t->n && (int64_t)last + 1 - newest >= g->window) mem_drop_page(g, t->pages[i]);
-        else t->pages[n++] = t->pages[i];
+        int32_t end = mem_end_of(g, &t->pages[i], 1);
+        if (i + 1 == t->n || (int64_t)t->end + 1 - end < g->window) {
+            t->pages[n++] = t->pages[i];
+            continue;
+        }
+        mem_drop_page(g, t->pages[i]);
+        t->kept = end > t->kept ? end : t->kept;
     }
     t->n = n;
 }
@@ -474,6 +494,10 @@ void memory_commit(memory *m)
             mem_undo *u = &g->undo[s];
             if (!u->touched) continue;
             if (u->last >= 0) mem_drop_page(g, u->last);
+            mem_table *t = &g->tables[s];
+            int before = u->n ? u->n - 1 : 0; /* pages that the batch left alone */
+            int32_t end = mem_end_of(g, t->pages + before, t->n - before);
+            t->end = end > t->end ? end : t->end;
             for (int p = 0; p < u->encoded.n; p++) mem_drop_page(g, u->encoded.pages[p]);
             mem_free(u->encoded.pages);
             u->encoded = (mem_table){ 0 };
