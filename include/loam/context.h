@@ -208,6 +208,8 @@ typedef struct loam_perf {
     uint64_t load_ns;              /* of the context: construction */
     uint64_t prompt_ns, gen_ns;    /* batches of several tokens; of one token */
     int64_t n_prompt, n_gen;       /* their tokens */
+    uint64_t cache_bytes;          /* keys and values that attention has read, of all batches: a page that sequences share is
+                                    * read once for all of them */
 } loam_perf;
 LOAM_API loam_perf loam_context_perf(const loam_context *ctx);
 LOAM_API void loam_context_perf_reset(loam_context *ctx);

@@ -32,7 +32,7 @@ part part_of(const step *s, const worker *w);
 static inline int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
-size_t cpu_attention_scratch(const attention_params *p);
+size_t cpu_attention_scratch(const value *v);
 size_t cpu_attention_shared(const value *v, int64_t max_pages);
 
 #endif
