@@ -261,18 +261,20 @@ static void fill_biases(tile *t, const attention_params *p, int head, tile_part 
     }
 }
 
-/* Bytes that the kernel reads: all keys of the head, and the values that somebody sees. */
+/* Bytes that a kernel reads: keys by half pages up to the last that somebody sees, and the values that somebody sees. */
 static uint64_t bytes_read(const page_shape *s, uint64_t seen)
 {
-    return s->k_head_bytes + s->v_head_bytes / PAGE_SLOTS * (uint64_t)__builtin_popcountll(seen);
+    uint64_t keys = seen > UINT32_MAX ? s->k_head_bytes : s->k_head_bytes / 2;
+    return keys + s->v_head_bytes / PAGE_SLOTS * (uint64_t)__builtin_popcountll(seen);
 }
 
-/* Partial results of tokens of the tile against one page; false when no query sees any slot. */
-static bool one_page(tile *t, const value *v, const worker *w, int head, int32_t page, tile_part c)
+/* Partial results of tokens of the tile against page[0]; page[1] is likely the next where `more`. False when no query sees any
+ * slot. */
+static bool one_page(tile *t, const value *v, const worker *w, int head, const int32_t *page, bool more, tile_part c)
 {
     const attention_params *p = &v->p.attn;
     const kv_layer *layer = &w->run->kv->layers[p->layer];
-    const int32_t *slot_pos = w->run->kv->groups[layer->group].slot_pos + (int64_t)page * PAGE_SLOTS;
+    const int32_t *slot_pos = w->run->kv->groups[layer->group].slot_pos + (int64_t)page[0] * PAGE_SLOTS;
     page_span span = span_of(slot_pos);
     uint64_t any = 0;
     for (int i = c.first; i < c.first + c.count; i++) {
@@ -285,7 +287,8 @@ static bool one_page(tile *t, const value *v, const worker *w, int head, int32_t
     if (biased) fill_biases(t, p, head, c, slot_pos);
     size_t q = (size_t)c.first * (size_t)t->heads;
     attn_args a = {
-        .page = page_head_at(&layer->shape, layer->pages, page, head),
+        .page = page_head_at(&layer->shape, layer->pages, page[0], head),
+        .next = more ? page_head_at(&layer->shape, layer->pages, page[1], head) : (page_head){ NULL, NULL },
         .k_type = layer->shape.k_type, .v_type = layer->shape.v_type, .k_dim = p->k_dim, .v_dim = p->v_dim,
         .q = t->q + q * (size_t)p->k_dim, .q_stride = (size_t)p->k_dim, .n_q = c.count * t->heads, .visible = t->visible + q,
         .softcap = p->softcap, .bias = biased ? t->bias + q * PAGE_SLOTS : NULL,
@@ -347,7 +350,7 @@ static void one_place(tile *t, const value *v, worker *w, int head, int place)
     for (tile_part c = { 0, 0 }; c.first < t->tokens; c.first += c.count) {
         c = same_page(t, c.first, place);
         const kv_run *run = t->run[c.first];
-        if (place >= run->n_pages || !one_page(t, v, w, head, run->pages[place], c)) continue;
+        if (place >= run->n_pages || !one_page(t, v, w, head, run->pages + place, place + 1 < run->n_pages, c)) continue;
         for (int q = c.first * t->heads; q < (c.first + c.count) * t->heads; q++)
             w->run->k->attn_merge(state_of(t, &v->p.attn, q), (attn_part){ t->m[q], t->s[q], t->o + (size_t)q * v_dim }, (int)v_dim);
     }
@@ -416,7 +419,7 @@ static void run_split(const step *s, worker *w, tile *t, const kv_run *run)
         int64_t page = i % run->n_pages;
         int head = (int)(i / run->n_pages);
         if (head != loaded) load_queries(t, v->src[0], w, p, loaded = head);
-        bool any = one_page(t, v, w, head, run->pages[page], (tile_part){ 0, 1 });
+        bool any = one_page(t, v, w, head, run->pages + page, page + 1 < run->n_pages, (tile_part){ 0, 1 });
         for (int h = 0; h < t->heads; h++) {
             float *to = partial_of(p, w, page, head * t->heads + h);
             to[0] = any ? t->m[h] : -INFINITY;
