@@ -79,6 +79,7 @@ static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loa
     status = memory_view(ctx->mem, first, n, b->pos + first, &run.kv);
     if (status == LOAM_OK) status = plan_execute(&run);
     *row += n_out;
+    ctx->perf.cache_bytes += atomic_load(&run.cache_bytes);
     return status == LOAM_E_ABORTED ? fail(err, LOAM_E_ABORTED, "the %s stopped the batch", ctx->p.observe ? "observer or the abort callback" : "abort callback") : status;
 }
 
