@@ -8,6 +8,12 @@ void loam_context_set_observer(loam_context *ctx, loam_observe_fn fn, void *user
     ctx->observe_user = user;
 }
 
+void context_set_watch(loam_context *ctx, context_watch_fn fn, void *user)
+{
+    ctx->watch = fn;
+    ctx->watch_user = user;
+}
+
 static void fill(loam_node *n, const value *v, const worker *w, bool with_data)
 {
     *n = (loam_node){ .op = op_name(v->op), .name = v->name, .layer = v->layer, .id = v->id, .type = v->type };
