@@ -180,26 +180,42 @@ loam_status loam_imatrix_merge(loam_imatrix *im, const loam_imatrix *from, loam_
 
 /* ---- column weights ---- */
 
+static float weight_of(const imatrix_entry *e, int64_t n, int64_t n_mats, int64_t i)
+{
+    int64_t count = e->counts[e->n_counts == n_mats ? i / n : 0];
+    return count ? (float)(e->sums[i] / (double)count) : 1.0f;
+}
+
+loam_status imatrix_check(const loam_imatrix *im, const char *name, int64_t n, int64_t n_mats, loam_error *err)
+{
+    const imatrix_entry *e = imatrix_find(im, name);
+    if (!e) return LOAM_OK;
+    bool fits = e->n_mats == n_mats ? e->n == n : e->n_mats == 1 && n_mats > 0 && e->n / n_mats == n && e->n % n_mats == 0;
+    if (!fits)
+        return fail(err, LOAM_E_ARG, "tensor %.63s has %lld x %lld columns, its entry in the importance matrix %lld x %lld", name,
+                    (long long)n_mats, (long long)n, (long long)e->n_mats, (long long)e->n);
+    for (int64_t i = 0; i < n_mats * n; i++)
+        if (!(weight_of(e, n, n_mats, i) <= 1e20f)) /* what encoders take */
+            return fail(err, LOAM_E_NUMERIC, "tensor %.63s: the weight of column %lld in the importance matrix is too large", name,
+                        (long long)(i % n));
+    return LOAM_OK;
+}
+
 loam_status imatrix_weights(const loam_imatrix *im, const char *name, int64_t n, int64_t n_mats, float **out, loam_error *err)
 {
     const imatrix_entry *e = imatrix_find(im, name);
     int64_t unmet = 0, one = -1;
     *out = NULL;
-    if (!e) return LOAM_OK;
-    bool fits = e->n_mats == n_mats ? e->n == n : e->n_mats == 1 && e->n / n_mats == n && e->n % n_mats == 0;
-    if (!fits)
-        return fail(err, LOAM_E_ARG, "tensor %.63s has %lld x %lld columns, its entry in the importance matrix %lld x %lld", name,
-                    (long long)n_mats, (long long)n, (long long)e->n_mats, (long long)e->n);
+    loam_status status = imatrix_check(im, name, n, n_mats, err);
+    if (!e || status != LOAM_OK) return status;
     float *w = mem_alloc_array((size_t)n_mats, (size_t)n * sizeof *w);
     if (!w) return fail_nomem(err, "column weights", (uint64_t)(n_mats * n) * sizeof *w);
-    for (int64_t m = 0; m < n_mats; m++) {
-        int64_t count = e->counts[e->n_counts == n_mats ? m : 0];
-        if (count == 0) unmet++, one = m;
-        for (int64_t j = 0; j < n; j++) w[m * n + j] = count ? (float)(e->sums[m * n + j] / (double)count) : 1.0f;
-    }
+    for (int64_t i = 0; i < n_mats * n; i++) w[i] = weight_of(e, n, n_mats, i);
+    for (int64_t m = 0; m < n_mats && e->n_counts == n_mats; m++)
+        if (e->counts[m] == 0) unmet++, one = m;
     if (unmet)
-        log_at(LOAM_LOG_WARN, "tensor %.63s: %lld of %lld matrices (number %lld for one) were never met by the importance matrix; they get "
-               "neutral weights", name, (long long)unmet, (long long)n_mats, (long long)one);
+        log_at(LOAM_LOG_WARN, "tensor %.63s: %lld of %lld matrices (number %lld for one) were never met by the importance matrix; they "
+               "get neutral weights", name, (long long)unmet, (long long)n_mats, (long long)one);
     *out = w;
     return LOAM_OK;
 }

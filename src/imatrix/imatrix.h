@@ -35,9 +35,13 @@ typedef struct imatrix_shape {
 loam_status imatrix_entry_of(loam_imatrix *im, const char *name, imatrix_shape shape, imatrix_entry **out, loam_error *err);
 const imatrix_entry *imatrix_find(const loam_imatrix *im, const char *name); /* NULL: nothing was counted */
 
+/* Whether the entry of a tensor fits n columns of n_mats matrices and gives weights that an encoder takes: LOAM_OK also where there
+ * is none; ARG for the size, NUMERIC with the column for a weight beyond 1e20. */
+loam_status imatrix_check(const loam_imatrix *im, const char *name, int64_t n, int64_t n_mats, loam_error *err);
+
 /* Weights of a tensor with n columns and n_mats matrices: the mean square of each column, n_mats * n floats for mem_free; *out is
- * NULL where there is no entry. A matrix that was never met gets ones, with a warning. Errors: ARG (the entry has another size;
- * *out is NULL), NOMEM. */
+ * NULL where there is no entry. A matrix that was never met gets ones, with a warning. Errors: those of
+ * imatrix_check, NOMEM. */
 loam_status imatrix_weights(const loam_imatrix *im, const char *name, int64_t n, int64_t n_mats, float **out, loam_error *err);
 
 /* The same over bytes; label names them in messages. */
