@@ -92,7 +92,7 @@ static page_span span_of(const int32_t *slot_pos)
 
 static uint64_t visible_slots(const attention_params *p, int32_t pos, page_span span, const int32_t *slot_pos)
 {
-    if (span.least >= 0 && sees(p, pos, span.least) && sees(p, pos, span.most)) return UINT64_MAX; /* what is seen is a range */
+    if (span.least >= 0 && cpu_sees(p, pos, span.least) && cpu_sees(p, pos, span.most)) return UINT64_MAX; /* what is seen is a range */
     uint64_t mask = 0;
     for (int s = 0; s < PAGE_SLOTS; s++) mask |= (uint64_t)cpu_sees(p, pos, slot_pos[s]) << s;
     return mask;
