@@ -12,6 +12,7 @@
 #define LIMIT_ALIGNMENT 65536u               /* general.alignment */
 #define LIMIT_DIMS 4                         /* dimensions of a tensor */
 #define LIMIT_SPLITS 65535u                  /* parts of a split file: a uint16 in the format */
+#define LIMIT_JSON_BYTES (1u << 28)          /* a JSON document: the largest tokenizer.json have some 40 MB */
 
 /* Text */
 #define LIMIT_TOKEN_BYTES (1u << 16)         /* one vocabulary entry */

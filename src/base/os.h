@@ -54,6 +54,7 @@ typedef struct os_thread os_thread;
 /* Starts a thread with a stack of at most 256 KB. NULL: refused (limit or memory). */
 os_thread *os_thread_start(void (*fn)(void *), void *arg);
 void os_thread_join(os_thread *t);
+uint64_t os_thread_id(void);           /* of the calling thread; never 0, no other living thread has it */
 void os_futex_wait(const uint32_t *word, uint32_t expected); /* returns when woken, or when *word != expected */
 void os_futex_wake_all(const uint32_t *word);
 void os_yield(void);

@@ -250,6 +250,8 @@ void os_thread_join(os_thread *t)
     mem_free(t);
 }
 
+uint64_t os_thread_id(void) { return (uint64_t)syscall(SYS_gettid); }
+
 void os_futex_wait(const uint32_t *word, uint32_t expected)
 {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, NULL, NULL, 0);

@@ -22,7 +22,7 @@ typedef struct plan_shape {
 
 typedef struct kept_plan {
     plan_shape shape;
-    bool want_embd;
+    bool want_embd, causal;
     uint64_t used;                 /* when it ran last: the oldest makes room */
     plan *p;
 } kept_plan;
@@ -46,7 +46,8 @@ struct loam_context {
     int64_t n_ctx_seq;
     memory *mem;
     memory_layer *layers;
-    pool *threads;
+    pool *threads;                 /* own ones; NULL while pools are lent, or where one thread is all */
+    int n_most;                    /* threads that plans and buffers are made for */
     const kernels *k;
     kept_plan plans[PLANS_KEPT];
     uint64_t clock;
@@ -66,8 +67,6 @@ struct loam_context {
     int32_t *out_rows;             /* [n_ubatch] */
     full_batch batch;
     loam_perf perf;
-    loam_observe_fn observe;
-    void *observe_user;
     loam_adapter *adapters[LOAM_MAX_ADAPTERS];
     graph_adapter adapter_pairs[LOAM_MAX_ADAPTERS];
     int n_adapters;
@@ -80,6 +79,23 @@ struct loam_context {
 
 /* Fills in the defaults and checks every field of every token; changes nothing else. LOAM_E_ARG with the token and field. */
 loam_status batch_fill(loam_context *ctx, const loam_batch *in, bool encode, loam_error *err);
+
+/* Of a model that was opened for its vocabulary: no layers, no buffers, nothing to decode. */
+static inline bool context_is_empty(const loam_context *ctx) { return model_vocab_only(ctx->model); }
+
+/* settings.c: ctx->p and n_ctx_seq from what the caller gave; a message to the log of the context. */
+loam_status context_settle(loam_context *ctx, const loam_context_params *given, loam_error *err);
+void context_log(const loam_context_params *p, loam_log_level level, const char *fmt, ...) LOAM_PRINTF(3, 4);
+
+/* threads.c: those of a run of n_tokens; own threads where none are lent; buffers and own threads for at least n. */
+pool *context_pool(const loam_context *ctx, int n_tokens);
+loam_status context_start_threads(loam_context *ctx, loam_error *err);
+loam_status context_fit_threads(loam_context *ctx, int n, loam_error *err);
+
+/* Forgets all kept plans: they were made for other adapters or threads. */
+void context_drop_plans(loam_context *ctx);
+/* Room for n output rows. */
+loam_status context_fit_outputs(loam_context *ctx, size_t n, bool logits, loam_error *err);
 
 /* The plan of a shape, made now if it is not kept; buffers are large enough for it afterwards. */
 loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error *err);

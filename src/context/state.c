@@ -50,6 +50,7 @@ loam_status loam_state_write(loam_context *ctx, int32_t seq, const int32_t *toke
 {
     if (!ctx || !writer || !writer->write) return fail(err, LOAM_E_ARG, "loam_state_write: %s is NULL", ctx ? "writer" : "context");
     if (!valid_seq(ctx, seq)) return fail(err, LOAM_E_ARG, "sequence %d: the context has %u", seq, ctx->p.n_seq_max);
+    if (context_is_empty(ctx)) return fail(err, LOAM_E_UNSUPPORTED, "state: a context of a vocabulary has none");
     if (n_tokens > LIMIT_CONTEXT || (n_tokens && !tokens)) return fail(err, LOAM_E_ARG, "state: %zu tokens", n_tokens);
     loam_status status = context_apply_shifts(ctx, err);
     if (status != LOAM_OK) return status;
@@ -166,6 +167,7 @@ static loam_status check_head(const loam_context *ctx, int32_t seq, reader *r, l
 static loam_status load(loam_context *ctx, int32_t seq, reader *r, loam_state_tokens *t, loam_error *err)
 {
     if (!valid_seq(ctx, seq)) return fail(err, LOAM_E_ARG, "sequence %d: the context has %u", seq, ctx->p.n_seq_max);
+    if (context_is_empty(ctx)) return fail(err, LOAM_E_UNSUPPORTED, "state: a context of a vocabulary has none");
     loam_status status = check_head(ctx, seq, r, err);
     if (status != LOAM_OK) return status;
     uint32_t n = reader_u32(r);

@@ -49,6 +49,13 @@ void graph_init(graph *g, int n_tokens, int n_outputs)
     g->layer = -1;
 }
 
+uint64_t graph_bytes(const graph *g)
+{
+    uint64_t n = mem_size(g->values);
+    for (const block *b = g->blocks; b; b = b->next) n += mem_size(b);
+    return n;
+}
+
 void graph_free(graph *g)
 {
     for (block *b = g->blocks; b;) {

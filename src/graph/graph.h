@@ -175,6 +175,7 @@ typedef struct graph {
 
 void graph_init(graph *g, int n_tokens, int n_outputs);
 void graph_free(graph *g);
+uint64_t graph_bytes(const graph *g); /* on the heap */
 loam_status graph_check(const graph *g, loam_error *err);
 void graph_fail(graph *g, loam_status code, const char *fmt, ...) LOAM_PRINTF(3, 4);
 

@@ -292,6 +292,8 @@ loam_status plan_new(plan **out, graph *g, const device *dev, int n_threads, loa
     return LOAM_OK;
 }
 
+uint64_t plan_bytes(const plan *p) { return p ? mem_size(p) + mem_size(p->steps) + graph_bytes(&p->g) : 0; }
+
 void plan_free(plan *p)
 {
     if (!p) return;

@@ -85,6 +85,7 @@ struct worker {
 /* Takes over the graph (also on failure). On success *out owns the plan, for runs of at most n_threads threads. */
 loam_status plan_new(plan **out, graph *g, const device *dev, int n_threads, loam_error *err);
 void plan_free(plan *p);
+uint64_t plan_bytes(const plan *p); /* on the heap: steps and graph; NULL: 0 */
 /* Largest scratch of one thread and largest shared space for this plan. */
 void plan_scratch(const plan *p, int n_threads, int64_t max_pages, size_t *scratch, size_t *shared);
 /* LOAM_OK or LOAM_E_ABORTED. Allocates nothing. */

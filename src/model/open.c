@@ -291,3 +291,13 @@ int32_t model_position_limit(const loam_model *m)
 }
 
 uint64_t model_fingerprint(const loam_model *m) { return m->fingerprint; }
+
+bool model_tensor_data(const loam_model *m, uint32_t i, const uint8_t **data, uint64_t *bytes)
+{
+    if (i >= gguf_tensor_count(m->file)) return false;
+    *data = gguf_tensor_at(m->file, i)->data;
+    *bytes = gguf_tensor_at(m->file, i)->bytes;
+    return true;
+}
+
+bool model_vocab_only(const loam_model *m) { return m->vocab_only; }
