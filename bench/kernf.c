@@ -89,7 +89,7 @@ static void run_attn(void *arg)
     for (int i = 0; i < b->pages; i++) {
         b->args.page.k = b->k + (size_t)i * b->k_bytes;
         b->args.page.v = b->v + (size_t)i * b->v_bytes;
-        b->args.next = i + 1 < b->pages ? (page_head){ b->k + (size_t)(i + 1) * b->k_bytes, NULL } : (page_head){ NULL, NULL };
+        b->args.next = i + 1 < b->pages ? (page_head){ b->k + (size_t)(i + 1) * b->k_bytes, b->v + (size_t)(i + 1) * b->v_bytes } : (page_head){ NULL, NULL };
         b->fn(&b->args);
     }
 }

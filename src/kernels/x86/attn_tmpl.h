@@ -307,14 +307,23 @@ static void make_page(const attn_args *a, uint64_t some, tile_page *page)
     }
 }
 
+/* `bytes` at p spread over n rows. */
+static fetch spread(const void *p, uint64_t bytes, size_t n)
+{
+    return n ? (fetch){ p, bytes / n } : (fetch){ NULL, 0 };
+}
+
+/* Memory is never left idle: values that are read as they lie come while scores are computed, and then the next keys; where
+ * the page is turned into another form first, the whole next page comes meanwhile. */
 static void plan_fetches(const attn_args *a, tile_page *page)
 {
     uint64_t k_bytes = 0, v_bytes = 0;
     dtype_row_bytes(a->k_type, (int64_t)a->k_dim * PAGE_SLOTS, &k_bytes);
     dtype_row_bytes(a->v_type, (int64_t)a->v_dim * PAGE_SLOTS, &v_bytes);
-    size_t passes = (size_t)a->v_dim / (TILE_VECTORS * N_LANES);
-    page->with_scores = (fetch){ page->values.data == a->page.v ? a->page.v : NULL, v_bytes / (uint64_t)a->k_dim };
-    page->with_values = (fetch){ passes ? a->next.k : NULL, passes ? k_bytes / (PAGE_SLOTS * passes) : 0 };
+    size_t k_dim = (size_t)a->k_dim, slots = (size_t)a->v_dim / (TILE_VECTORS * N_LANES) * PAGE_SLOTS;
+    bool as_it_lies = page->values.data == a->page.v;
+    page->with_scores = as_it_lies ? spread(a->page.v, v_bytes, k_dim) : spread(a->next.k, k_bytes, k_dim);
+    page->with_values = as_it_lies ? spread(a->next.k, k_bytes, slots) : spread(a->next.v, v_bytes, slots);
 }
 
 static void attn(const attn_args *a)
