@@ -304,6 +304,8 @@ int32_t model_position_limit(const loam_model *m)
     return m->globals.t[T_POSITION_EMBD].w ? (int32_t)SYM(m->hp.sym, P) : INT32_MAX;
 }
 
+const gguf_file *model_file(const loam_model *m) { return m->file; }
+
 uint64_t model_fingerprint(const loam_model *m) { return m->fingerprint; }
 
 bool model_tensor_data(const loam_model *m, uint32_t i, const uint8_t **data, uint64_t *bytes)
