@@ -105,7 +105,7 @@ static int run_and_kill(const char *config_path, int milliseconds, int signal_nu
 {
     pid_t child = fork();
     if (child == 0) {
-        freopen("/dev/null", "w", stderr);
+        if (!freopen("/dev/null", "w", stderr)) _exit(126);
         execl(LOAM_COMMAND, LOAM_COMMAND, "train", "--config", config_path, (char *)NULL);
         _exit(127);
     }
@@ -312,7 +312,7 @@ static void test_finetune(void **state)
 static void test_architectures(void **state)
 {
     static const char *const names[] = { "llama", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "phi3", "olmo2", "gpt2", "smollm3", "stablelm" };
-    char path[600], text[2048], name[32];
+    char path[600], text[4096], name[32];
     (void)state;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         snprintf(text, sizeof text,
