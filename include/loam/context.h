@@ -29,6 +29,10 @@ typedef bool (*loam_abort_fn)(void *user);
 typedef enum loam_rope_scaling { LOAM_ROPE_MODEL = -1, LOAM_ROPE_NONE = 0, LOAM_ROPE_LINEAR = 1, LOAM_ROPE_YARN = 2,
                                  LOAM_ROPE_LONGROPE = 3 } loam_rope_scaling;
 
+/* Whether rows of a cache of block types go through a Hadamard transform before they are rounded; queries and results are turned
+ * accordingly, so that only the rounding changes. AUTO: where it was measured to help (docs/cache-types.md). */
+typedef enum loam_cache_rotation { LOAM_ROTATION_AUTO = 0, LOAM_ROTATION_OFF = 1, LOAM_ROTATION_ON = 2 } loam_cache_rotation;
+
 /* Get it from loam_context_defaults(), then change what you need. */
 typedef struct loam_context_params {
     size_t struct_size;
@@ -55,6 +59,7 @@ typedef struct loam_context_params {
     loam_pooling pooling;      /* how embeddings of a sequence become one; default LOAM_POOLING_MODEL. RANK needs a classifier */
     uint32_t n_rs_seq;         /* recurrent layers: the end of a sequence can be removed by up to so many tokens; costs a state
                                   per token and sequence. Default 0: only whole sequences can be removed */
+    int32_t cache_rotation;    /* loam_cache_rotation; default LOAM_ROTATION_AUTO */
 } loam_context_params;
 
 LOAM_API loam_context_params loam_context_defaults(void);

@@ -70,8 +70,16 @@ static loam_status settle(loam_context_params *p, int64_t *n_ctx_seq, const loam
         return fail(err, LOAM_E_ARG, "n_threads_batch: %d is not within 1 .. %d", p->n_threads_batch, LIMIT_THREADS);
     if (p->rope_scaling < LOAM_ROPE_MODEL || p->rope_scaling > LOAM_ROPE_LONGROPE)
         return fail(err, LOAM_E_ARG, "rope_scaling: %d is not a loam_rope_scaling", p->rope_scaling);
+    if (p->cache_rotation < LOAM_ROTATION_AUTO || p->cache_rotation > LOAM_ROTATION_ON)
+        return fail(err, LOAM_E_ARG, "cache_rotation: %d is not a loam_cache_rotation", p->cache_rotation);
     loam_status status = check_type("type_k", p->type_k, err);
     return status != LOAM_OK ? status : check_type("type_v", p->type_v, err);
+}
+
+static bool rotates(const loam_context_params *p, loam_type type)
+{
+    (void)type;
+    return p->cache_rotation == LOAM_ROTATION_ON;
 }
 
 static memory_params memory_of(const loam_context_params *p, int64_t n_ctx_seq, const loam_model *model, memory_layer *layers)
@@ -87,6 +95,7 @@ static memory_params memory_of(const loam_context_params *p, int64_t n_ctx_seq, 
     return (memory_params){
         .layers = layers, .n_layer = model_n_cache(model), .n_ctx = p->n_ctx, .n_ctx_seq = n_ctx_seq, .n_seq_max = (int)p->n_seq_max,
         .n_batch = (int)p->n_batch, .k_type = p->type_k, .v_type = p->type_v,
+        .k_rotated = rotates(p, p->type_k), .v_rotated = rotates(p, p->type_v),
         .n_rs_seq = (int)p->n_rs_seq,
         .n_encode = (model_has_cross(model) ? (int64_t)p->n_ctx : 0) + p->n_batch,
     };
