@@ -5,15 +5,6 @@
 #include "base/mem.h"
 #include "context/context.h"
 
-/* Kept plans were made for the old set. */
-static void drop_plans(loam_context *ctx)
-{
-    for (int i = 0; i < PLANS_KEPT; i++) {
-        plan_free(ctx->plans[i].p);
-        ctx->plans[i] = (kept_plan){ 0 };
-    }
-}
-
 static loam_status check_strengths(const float *strengths, size_t n, loam_error *err)
 {
     for (size_t i = 0; i < n; i++)
@@ -37,7 +28,7 @@ loam_status loam_context_set_adapters(loam_context *ctx, loam_adapter *const *ad
         ctx->token_strengths = mem_alloc_array((size_t)ctx->p.n_batch * LOAM_MAX_ADAPTERS, sizeof *ctx->token_strengths);
         if (!ctx->token_strengths) return fail_nomem(err, "strengths of adapters", (uint64_t)ctx->p.n_batch * LOAM_MAX_ADAPTERS * 4);
     }
-    drop_plans(ctx);
+    context_forget_plans(ctx);
     ctx->n_adapters = (int)n;
     for (size_t i = 0; i < n; i++) {
         ctx->adapters[i] = adapters[i];
@@ -118,7 +109,7 @@ loam_status loam_context_set_control(loam_context *ctx, const float *data, size_
         if (i >= first && i <= last)
             w[i] = (weight){ .name = "control", .type = LOAM_F32, .ne = { n_embd, 1, 1, 1 }, .data = copy + (size_t)(i - 1) * (size_t)n_embd,
                              .row_bytes = (uint64_t)n_embd * 4 };
-    drop_plans(ctx);
+    context_forget_plans(ctx);
     mem_free(ctx->control);
     mem_free(ctx->control_data);
     ctx->control = w;

@@ -181,6 +181,14 @@ loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error
     return LOAM_OK;
 }
 
+void context_forget_plans(loam_context *ctx)
+{
+    for (int i = 0; i < PLANS_KEPT; i++) {
+        plan_free(ctx->plans[i].p);
+        ctx->plans[i] = (kept_plan){ 0 };
+    }
+}
+
 /* Values of one output row. */
 static uint64_t output_width(const loam_context *ctx)
 {

@@ -89,6 +89,8 @@ loam_status batch_fill(loam_context *ctx, const loam_batch *in, bool encode, loa
 
 /* The plan of a shape, made now if it is not kept; buffers are large enough for it afterwards. */
 loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error *err);
+/* Kept plans were made for other adapters or weights. */
+void context_forget_plans(loam_context *ctx);
 /* A run of p with the context's buffers and threads, for n tokens. */
 plan_run context_run(loam_context *ctx, plan *p, int n);
 
