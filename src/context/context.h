@@ -98,7 +98,7 @@ pool *context_pool(const loam_context *ctx, int n_tokens);
 loam_status context_start_threads(loam_context *ctx, loam_error *err);
 loam_status context_fit_threads(loam_context *ctx, int n, loam_error *err);
 
-/* Forgets all kept plans: they were made for other adapters or threads. */
+/* Forgets all kept plans: they were made for other adapters, threads or weights. */
 void context_drop_plans(loam_context *ctx);
 /* Room for n output rows. */
 loam_status context_fit_outputs(loam_context *ctx, size_t n, bool logits, loam_error *err);
