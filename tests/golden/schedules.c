@@ -179,8 +179,20 @@ static bool sees(const attention_params *p, int32_t a, int32_t b)
     return b <= a && (p->window != WINDOW_STANDARD || a - b < p->window_size);
 }
 
-static void check_head(rig *g, const loam_node *n, const attention_params *p, const double *keys, const entry *e, int count, int64_t t, int token)
+/* What a token can look at: entries of its sequence with their keys, turned. */
+typedef struct sight {
+    const attention_params *p;
+    double *keys;             /* [count][n_kv_head][k_dim] */
+    entry e[MOST_TOKENS + 64];
+    int count;
+} sight;
+
+static void check_heads(rig *g, const loam_node *n, const sight *s, int64_t t, int token)
 {
+    const attention_params *p = s->p;
+    const double *keys = s->keys;
+    const entry *e = s->e;
+    int count = s->count;
     for (int h = 0; h < p->n_head; h++) {
         int kv = h / (p->n_head / p->n_kv_head);
         double score[MOST_TOKENS + 64], most = -INFINITY, sum = 0, scale = 0;
@@ -208,26 +220,27 @@ static void check_head(rig *g, const loam_node *n, const attention_params *p, co
 static void check_attention(rig *g, const loam_node *n, const value *v)
 {
     const attention_params *p = &v->p.attn;
-    static entry e[MOST_TOKENS + 64];
-    int end = g->done[n->layer][AT_KEYS], first = end - (int)n->src[0]->ne[2], seq = -1, count = 0;
+    static sight s;
+    int end = g->done[n->layer][AT_KEYS], first = end - (int)n->src[0]->ne[2], seq = -1;
     turn how;
     bool turns = find_turn(v->src[1]->src[0], 0, &how);
-    double *keys = malloc((size_t)(MOST_TOKENS + 64) * (size_t)(p->n_kv_head * p->k_dim) * sizeof *keys);
+    s.p = p;
+    s.keys = malloc((size_t)(MOST_TOKENS + 64) * (size_t)(p->n_kv_head * p->k_dim) * sizeof *s.keys);
     for (int64_t t = 0; t < n->src[0]->ne[2] && !g->wrong; t++) {
         int token = first + (int)t;
         if (g->seq[token][0] != seq) {
             seq = g->seq[token][0];
-            count = gather(g, seq, end, e);
-            for (int i = 0; i < count; i++)
+            s.count = gather(g, seq, end, s.e);
+            for (int i = 0; i < s.count; i++)
                 for (int h = 0; h < p->n_kv_head; h++) {
-                    double *head = keys + (i * p->n_kv_head + h) * p->k_dim;
-                    memcpy(head, e[i].r->key[n->layer] + h * p->k_dim, (size_t)p->k_dim * sizeof *head);
-                    if (turns) rotate(&how, head, e[i].pos);
+                    double *head = s.keys + (i * p->n_kv_head + h) * p->k_dim;
+                    memcpy(head, s.e[i].r->key[n->layer] + h * p->k_dim, (size_t)p->k_dim * sizeof *head);
+                    if (turns) rotate(&how, head, s.e[i].pos);
                 }
         }
-        check_head(g, n, p, keys, e, count, t, token);
+        check_heads(g, n, &s, t, token);
     }
-    free(keys);
+    free(s.keys);
 }
 
 /* The token that a token of the batch follows in its first sequence, NULL: none. */
