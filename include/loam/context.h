@@ -193,7 +193,7 @@ LOAM_API bool loam_memory_can_shift(const loam_context *ctx);
 LOAM_API int64_t loam_memory_n_tokens(const loam_context *ctx); /* in the cache, shared ones once; 0 where it has no pages */
 
 /* ---- the state of the sequences, in memory, in files, through a callback. Versioned, little-endian, with a checksum, bound
- * to the model and to the types of the cache; a context of another size takes it where it fits. What is decoded after a
+ * to the model, to the adapters and control vectors that are on, and to the types of the cache; a context of another size takes it where it fits. What is decoded after a
  * restore has the same bits. seq -1: all sequences; else that one, which a state of one sequence also replaces, whatever
  * its number was. Errors of loading: FORMAT (damaged, cut off, foreign), ARG (another model or cache, wrong kind), FULL (no
  * room), UNSUPPORTED (a newer version); the context is then as it was. ---- */

@@ -124,6 +124,9 @@ void context_set_watch(loam_context *ctx, context_watch_fn fn, void *user);
 /* Shows a step to the observer; plan_run.observe of a context that has one. */
 bool context_observe(void *ctx, const value *v, worker *w, bool ask, uint64_t ns);
 
+/* Of the model with the adapters and control vectors that are on for a sequence, -1: for all: what a state belongs to. */
+uint64_t context_fingerprint(const loam_context *ctx, int32_t seq);
+
 /* Strength of every adapter for every token of the filled batch. */
 void context_fill_strengths(loam_context *ctx);
 
