@@ -31,6 +31,10 @@ bool os_same_file(const char *a, const char *b);
 /* LOAM_OK where path does not exist or is a regular file that may be replaced; IO where it is a folder, a device, a pipe. */
 loam_status os_check_target(const char *path, loam_error *err);
 
+/* The path that a symbolic link leads to, whether or not it exists yet; a copy of path itself where that is no link. For
+ * mem_free(). IO: a link that leads nowhere; NOMEM. */
+loam_status os_follow_link(const char *path, char **out, loam_error *err);
+
 /* Atomic replacement: write into "PATH.tmp-PID", then os_replace renames it over PATH after a sync. */
 loam_status os_replace(const char *from, const char *to, loam_error *err);
 
@@ -56,6 +60,7 @@ typedef struct os_thread os_thread;
 /* Starts a thread with a stack of at most 256 KB. NULL: refused (limit or memory). */
 os_thread *os_thread_start(void (*fn)(void *), void *arg);
 void os_thread_join(os_thread *t);
+uint64_t os_thread_id(void);           /* of the calling thread; never 0, no other living thread has it */
 void os_futex_wait(const uint32_t *word, uint32_t expected); /* returns when woken, or when *word != expected */
 void os_futex_wake_all(const uint32_t *word);
 void os_yield(void);

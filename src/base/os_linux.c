@@ -113,6 +113,19 @@ loam_status os_check_target(const char *path, loam_error *err)
     return fail(err, LOAM_E_IO, "%s: exists and is not a regular file; it is left alone", path);
 }
 
+loam_status os_follow_link(const char *path, char **out, loam_error *err)
+{
+    char target[PATH_MAX];
+    struct stat st;
+    *out = NULL;
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) {
+        if (!realpath(path, target)) return fail_sys(err, errno, "%s: the link leads nowhere", path);
+        path = target;
+    }
+    *out = mem_strdup(path, strlen(path));
+    return *out ? LOAM_OK : fail_nomem(err, "a path", strlen(path) + 1);
+}
+
 loam_status os_replace(const char *from, const char *to, loam_error *err)
 {
     int fd = open(from, O_RDONLY | O_CLOEXEC);
@@ -261,6 +274,8 @@ void os_thread_join(os_thread *t)
     pthread_join(t->id, NULL);
     mem_free(t);
 }
+
+uint64_t os_thread_id(void) { return (uint64_t)syscall(SYS_gettid); }
 
 void os_futex_wait(const uint32_t *word, uint32_t expected)
 {

@@ -265,6 +265,8 @@ static void apply_group(mem_group *g, int seq, loaded_group *l)
         mem_table *to = &g->tables[seq < 0 ? (int)l->tables[t].seq : seq];
         to->n = (int)l->tables[t].n;
         for (int i = 0; i < to->n; i++) to->pages[i] = l->places[le32(l->tables[t].indexes + 4 * i)];
+        to->end = mem_end_of(g, to->pages, to->n);
+        to->kept = g->window > 0 ? mem_start_of(g, to->pages, to->n) : 0; /* at most that much was given back */
     }
 }
 
@@ -400,7 +402,7 @@ uint64_t memory_geometry(const memory *m)
     for (int i = 0; i < m->n_layer; i++) {
         const kv_layer *l = &m->layers[i];
         int32_t facts[] = { l->pages != NULL, l->group, (int32_t)l->shape.k_type, (int32_t)l->shape.v_type, l->shape.n_kv_head,
-                            l->shape.k_dim, l->shape.v_dim };
+                            l->shape.k_dim, l->shape.v_dim, l->shape.k_rotated, l->shape.v_rotated };
         h = XXH64(facts, sizeof facts, h);
         int64_t rows[] = { m->states.layers[i].r_row, m->states.layers[i].s_row };
         if (rows[0] || rows[1]) h = XXH64(rows, sizeof rows, h);
