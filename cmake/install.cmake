@@ -15,5 +15,8 @@ install(FILES ${CMAKE_BINARY_DIR}/loam-config.cmake ${CMAKE_BINARY_DIR}/loam-con
 
 # The prefix is found from where the file lies, so that an installation can be moved.
 file(RELATIVE_PATH LOAM_PC_UP /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+if(LOAM_JANSSON)
+  set(LOAM_PC_JANSSON " jansson")
+endif()
 configure_file(cmake/loam.pc.in loam.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/loam.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -20,6 +20,8 @@ typedef struct os_file {
  * reading is the fall-back, with one log line. Directories and devices are refused. */
 loam_status os_file_open(os_file *f, const char *path, bool use_map, loam_error *err);
 void os_file_close(os_file *f);
+bool os_is_folder(const char *path);
+bool os_is_file(const char *path);                       /* a regular file, by whatever links */
 bool os_file_lock(const os_file *f);                     /* mlock; false where refused */
 void os_file_prefetch(const os_file *f, uint64_t offset, uint64_t bytes); /* a hint only */
 

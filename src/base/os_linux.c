@@ -77,6 +77,18 @@ void os_file_close(os_file *f)
     memset(f, 0, sizeof *f);
 }
 
+bool os_is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool os_is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 bool os_file_lock(const os_file *f) { return f->size == 0 || mlock(f->data, (size_t)f->size) == 0; }
 
 void os_file_prefetch(const os_file *f, uint64_t offset, uint64_t bytes)

@@ -1,5 +1,6 @@
 /* cpu.c - the table of the CPU device. */
 #include "device/cpu.h"
+#include "device/grad.h"
 
 static const run_fn runs[] = {
 #define OP(NAME, least, most, shape, run, ...) run_##run,
@@ -39,7 +40,8 @@ static size_t scratch(const value *v, int n_threads)
     case OP_MATMUL:
     case OP_MATMUL_HEADS:
     case OP_EXPERTS: return mul_scratch(v->src[0]->ne[0]) + 64;
-    case OP_ATTENTION: return cpu_attention_scratch(&v->p.attn);
+    case OP_KV_WRITE: return (size_t)max64(v->src[0]->ne[0], v->src[1]->ne[0]) * sizeof(float);
+    case OP_ATTENTION: return cpu_attention_scratch(v);
     case OP_CONV: return (size_t)(v->src[1]->ne[0] * v->ne[0]) * sizeof(float);
     default: return 0;
     }
@@ -56,6 +58,8 @@ static size_t shared(const value *v, int n_threads, int64_t max_pages)
 
 const device *device_cpu(void)
 {
-    static const device cpu = { "cpu", "CPU", kernel, scratch, shared };
+    static const device cpu = {
+        "cpu", "CPU", kernel, scratch, shared, cpu_learn, cpu_gradient, cpu_grad_scratch, cpu_grad_shared,
+    };
     return &cpu;
 }

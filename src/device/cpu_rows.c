@@ -4,6 +4,7 @@
 
 #include "base/mathd.h"
 #include "device/cpu.h"
+#include "kernels/learn.h"
 #include "kernels/ref/mathf.h"
 
 /* ---- look-ups ---- */
@@ -28,12 +29,6 @@ void run_select(const step *s, worker *w)
 
 /* ---- elementwise ---- */
 
-/* Largest stretch from c on in which every operand is one run of memory. */
-static int64_t stretch(const value *x, int64_t c, int64_t end)
-{
-    return !x || row_whole(x) ? end : min64(end, (c / x->ne[0] + 1) * x->ne[0]);
-}
-
 static void apply_binary(const step *s, worker *w, binary_fn f, scale_fn by_token)
 {
     const value *v = s->v, *a = v->src[0], *b = v->src[1];
@@ -41,8 +36,8 @@ static void apply_binary(const step *s, worker *w, binary_fn f, scale_fn by_toke
     part p = part_of(s, w);
     for (int64_t t = p.t0; t < p.t1; t++)
         for (int64_t c = p.c0, e; c < p.c1; c = e) {
-            e = stretch(a, c, p.c1);
-            if (!one && !fixed) e = min64(e, stretch(b, c, p.c1));
+            e = cpu_stretch(a, c, p.c1);
+            if (!one && !fixed) e = min64(e, cpu_stretch(b, c, p.c1));
             float *y = row_at(v, w, t, c);
             const float *x = row_at(a, w, t, c);
             if (one) by_token(y, x, fixed ? *(const float *)value_data(b, w) : *row_at(b, w, t, 0), e - c);
@@ -67,7 +62,7 @@ static void apply_unary(const step *s, worker *w, unary_fn f)
     part p = part_of(s, w);
     for (int64_t t = p.t0; t < p.t1; t++)
         for (int64_t c = p.c0, e; c < p.c1; c = e) {
-            e = stretch(a, c, p.c1);
+            e = cpu_stretch(a, c, p.c1);
             f(row_at(v, w, t, c), row_at(a, w, t, c), v, w->run->k, e - c);
         }
 }
@@ -164,7 +159,7 @@ void run_gate(const step *s, worker *w)
     part p = part_of(s, w);
     for (int64_t t = p.t0; t < p.t1; t++)
         for (int64_t c = p.c0, e; c < p.c1; c = e) {
-            e = min64(stretch(a, c, p.c1), stretch(b, c, p.c1));
+            e = min64(cpu_stretch(a, c, p.c1), cpu_stretch(b, c, p.c1));
             float *y = row_at(v, w, t, c);
             const float *x = row_at(a, w, t, c), *u = b ? row_at(b, w, t, c) : NULL;
             if (f) f(y, x, u, e - c);
@@ -220,5 +215,50 @@ void run_temperature(const step *s, worker *w)
         float f = (float)(1.0 + v->p.temp.t * mathd_ln(1.0 + steps));
         for (int64_t m = 0; m < v->ne[1]; m++)
             w->run->k->scale(row_at(v, w, t, m * v->ne[0]), row_at(x, w, t, m * x->ne[0]), f, v->ne[0]);
+    }
+}
+
+/* ---- general networks ---- */
+
+/* Training has another form (grad_rows.c). */
+void run_dropout(const step *s, worker *w)
+{
+    const value *v = s->v, *x = v->src[0];
+    part p = part_of(s, w);
+    for (int64_t t = p.t0; t < p.t1; t++)
+        for (int64_t m = 0; m < v->ne[1]; m++)
+            memcpy(row_at(v, w, t, m * v->ne[0]), row_at(x, w, t, m * v->ne[0]), (size_t)v->ne[0] * 4);
+}
+
+void run_softmax(const step *s, worker *w)
+{
+    const value *v = s->v, *x = v->src[0];
+    part p = part_of(s, w);
+    for (int64_t t = p.t0; t < p.t1; t++)
+        for (int64_t m = 0; m < v->ne[1]; m++)
+            w->run->k->softmax(row_at(v, w, t, m * v->ne[0]), row_at(x, w, t, m * v->ne[0]), v->ne[0]);
+}
+
+void run_log_softmax(const step *s, worker *w)
+{
+    const value *v = s->v, *x = v->src[0];
+    part p = part_of(s, w);
+    for (int64_t t = p.t0; t < p.t1; t++)
+        for (int64_t m = 0; m < v->ne[1]; m++) {
+            float *y = row_at(v, w, t, m * v->ne[0]), top;
+            const float *in = row_at(x, w, t, m * v->ne[0]);
+            float sum = w->run->k->learn->exp_sum(y, in, &top, v->ne[0]), shift = top + (float)mathd_ln(sum);
+            for (int64_t i = 0; i < v->ne[0]; i++) y[i] = in[i] - shift;
+        }
+}
+
+void run_sum(const step *s, worker *w)
+{
+    const value *v = s->v, *x = v->src[0];
+    part p = part_of(s, w);
+    for (int64_t t = p.t0; t < p.t1; t++) {
+        float sum = 0.0f;
+        for (int64_t m = 0; m < x->ne[1]; m++) sum += w->run->k->learn->sum(row_at(x, w, t, m * x->ne[0]), x->ne[0]);
+        *row_at(v, w, t, 0) = sum;
     }
 }

@@ -260,6 +260,36 @@ value *g_norm(graph *g, value *x, const weight *w, const weight *b, norm_params 
 
 value *g_concat(graph *g, value *a, value *b) { return binary(g, OP_CONCAT, a, b); }
 
+value *g_dropout(graph *g, value *x, float rate)
+{
+    value *v = rate > 0 ? begin(g, OP_DROPOUT, x, NULL, NULL) : NULL;
+    if (!v) return rate > 0 ? NULL : x;
+    v->p.dropout.rate = rate;
+    return finish(g, v);
+}
+
+value *g_softmax(graph *g, value *x) { return finish(g, begin(g, OP_SOFTMAX, x, NULL, NULL)); }
+
+value *g_log_softmax(graph *g, value *x) { return finish(g, begin(g, OP_LOG_SOFTMAX, x, NULL, NULL)); }
+
+value *g_sum(graph *g, value *x) { return finish(g, begin(g, OP_SUM, x, NULL, NULL)); }
+
+value *g_conv2d(graph *g, value *x, const weight *w, const weight *bias, const image_params *p)
+{
+    value *wv = g_weight(g, w), *bv = g_weight(g, bias), *v = begin(g, OP_CONV2D, x, wv, bv);
+    if (!v) return NULL;
+    v->p.image = *p;
+    return finish(g, v);
+}
+
+value *g_pool2d(graph *g, value *x, const image_params *p)
+{
+    value *v = begin(g, OP_POOL2D, x, NULL, NULL);
+    if (!v) return NULL;
+    v->p.image = *p;
+    return finish(g, v);
+}
+
 value *g_temperature(graph *g, value *x, value *pos, float t, float n, float o)
 {
     value *v = begin(g, OP_TEMPERATURE, x, pos, NULL);
@@ -429,7 +459,8 @@ value *g_adapt(graph *g, const weight *w, value *x, value *routing, value *y)
     for (int i = 0; y && i < g->n_adapters; i++) {
         const adapter_pair *p = pair_of(&g->adapters[i], w);
         if (!p) continue;
-        value *low = routing ? g_experts(g, p->a, x, routing) : g_matmul(g, p->a, x);
+        value *in = g_dropout(g, x, p->dropout);
+        value *low = routing ? g_experts(g, p->a, in, routing) : g_matmul(g, p->a, in);
         value *delta = routing ? g_experts(g, p->b, low, routing) : g_matmul(g, p->b, low);
         y = g_add(g, y, g_mul(g, g_scale(g, delta, p->scale), strength(g, i, y->ne[2])));
     }

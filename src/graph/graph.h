@@ -97,6 +97,14 @@ typedef struct state_params {
     int64_t first;             /* CONV: channel of the weights that belongs to the first channel of x */
     bool spread;               /* DELTA: value head h reads key head h / (value heads / key heads), else h mod key heads */
 } state_params;
+/* Images: a row holds channels (ne[1]) of height x width values (ne[0], rows of pixels one after another). */
+typedef struct image_params {
+    int width, height;         /* of the input */
+    int kernel_w, kernel_h, stride_w, stride_h, pad_w, pad_h; /* padding: zeros; outside of a pooling's mean and maximum */
+    int dilation_w, dilation_h; /* of the convolution's taps; 1 = none */
+    bool mean;                 /* POOL2D: the mean in place of the maximum */
+} image_params;
+
 typedef struct norm_params {
     norm_kind kind;
     float eps;
@@ -128,6 +136,8 @@ struct value {
         attention_params attn;
         route_params route;
         state_params state;
+        struct { float rate; } dropout;                        /* part of the values that becomes 0 in training */
+        image_params image;
     } p;
     /* set by the planner */
     int id;                    /* index in graph order */
@@ -140,6 +150,7 @@ struct value {
 typedef struct adapter_pair {
     const weight *base, *a, *b;
     float scale;               /* alpha / rank, or 1 */
+    float dropout;             /* of x before A, in training */
 } adapter_pair;
 
 typedef struct graph_adapter {
@@ -159,6 +170,7 @@ typedef struct graph {
     value *strengths[2];       /* of the adapters: for all tokens, for the wanted rows */
     value *inputs[INPUT_COUNT];
     value *outputs[OUTPUT_COUNT];
+    bool watched;              /* somebody looks at products: each is computed, its input in floats is kept until it has been */
     loam_error error;          /* first mistake; code LOAM_OK when there is none */
 } graph;
 
@@ -185,6 +197,14 @@ value *g_gate(graph *g, gate_kind kind, value *gate, value *up);   /* f(gate) * 
 value *g_gate_xielu(graph *g, value *x, const float p[4]);
 /* w: NULL, [group] shared by the runs, or the whole row. */
 value *g_norm(graph *g, value *x, const weight *w, const weight *b, norm_params p);
+value *g_dropout(graph *g, value *x, float rate);                  /* in training; else, and with rate 0, x */
+value *g_softmax(graph *g, value *x);                              /* over ne[0] */
+value *g_log_softmax(graph *g, value *x);
+value *g_sum(graph *g, value *x);                                  /* of a row: [1, T] */
+/* x [width * height, channels in, T], w [kernel_w, kernel_h, channels in, channels out], bias [channels out] or NULL; gives
+ * [width * height of the output, channels out, T]. */
+value *g_conv2d(graph *g, value *x, const weight *w, const weight *bias, const image_params *p);
+value *g_pool2d(graph *g, value *x, const image_params *p);
 value *g_concat(graph *g, value *a, value *b);                     /* along ne[0]; b's ne[1] may be 1 and is repeated */
 value *g_temperature(graph *g, value *x, value *pos, float t, float n, float o);
 value *g_rope_table(graph *g, value *pos, const rope_params *p, const weight *factors); /* [n_rot, T]: cos then sin */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "graph/gaps.h"
 
 #define BUFFER_ALIGN 64
 #define EXTERNAL(kind) (-2 - (int64_t)(kind)) /* value.buffer of an output that the context owns */
@@ -37,11 +38,7 @@ static bool agree(signature a, signature b)
     return a.split == b.split && a.split != SPLIT_OWN && a.split != SPLIT_COPY && a.extent == b.extent;
 }
 
-/* ---- buffers: a list of free gaps in the arena, in ascending order ---- */
-
-typedef struct gap {
-    uint64_t at, bytes;
-} gap;
+/* ---- buffers ---- */
 
 typedef struct planner {
     graph *g;
@@ -51,53 +48,12 @@ typedef struct planner {
     signature *wrote;       /* by root id */
     int *read_phase;        /* by root id: phase that read it last */
     signature *read;        /* by root id; OWN when several partitions read it in that phase */
-    gap *gaps, *pending;    /* free now; free after the next barrier */
-    size_t n_gaps, cap_gaps, n_pending, cap_pending;
-    uint64_t end;
+    gaps free;              /* now */
+    gap *pending;           /* free after the next barrier */
+    size_t n_pending, cap_pending;
     int now;                /* current phase */
     int n_threads;          /* most threads of a run */
 } planner;
-
-static bool add_gap(planner *pl, gap x)
-{
-    if (!mem_grow(&pl->gaps, &pl->cap_gaps, pl->n_gaps + 1, sizeof *pl->gaps, SIZE_MAX / sizeof *pl->gaps)) return false;
-    size_t i = pl->n_gaps;
-    while (i > 0 && pl->gaps[i - 1].at > x.at) i--;
-    memmove(pl->gaps + i + 1, pl->gaps + i, (pl->n_gaps - i) * sizeof *pl->gaps);
-    pl->gaps[i] = x;
-    pl->n_gaps++;
-    if (i + 1 < pl->n_gaps && pl->gaps[i].at + pl->gaps[i].bytes == pl->gaps[i + 1].at) {
-        pl->gaps[i].bytes += pl->gaps[i + 1].bytes;
-        memmove(pl->gaps + i + 1, pl->gaps + i + 2, (pl->n_gaps - i - 2) * sizeof *pl->gaps);
-        pl->n_gaps--;
-    }
-    if (i > 0 && pl->gaps[i - 1].at + pl->gaps[i - 1].bytes == pl->gaps[i].at) {
-        pl->gaps[i - 1].bytes += pl->gaps[i].bytes;
-        memmove(pl->gaps + i, pl->gaps + i + 1, (pl->n_gaps - i - 1) * sizeof *pl->gaps);
-        pl->n_gaps--;
-    }
-    return true;
-}
-
-static uint64_t take(planner *pl, uint64_t bytes)
-{
-    size_t best = pl->n_gaps;
-    for (size_t i = 0; i < pl->n_gaps; i++)
-        if (pl->gaps[i].bytes >= bytes && (best == pl->n_gaps || pl->gaps[i].bytes < pl->gaps[best].bytes)) best = i;
-    if (best == pl->n_gaps) {
-        uint64_t at = pl->end;
-        pl->end += bytes;
-        return at;
-    }
-    uint64_t at = pl->gaps[best].at;
-    pl->gaps[best].at += bytes;
-    pl->gaps[best].bytes -= bytes;
-    if (pl->gaps[best].bytes == 0) {
-        memmove(pl->gaps + best, pl->gaps + best + 1, (pl->n_gaps - best - 1) * sizeof *pl->gaps);
-        pl->n_gaps--;
-    }
-    return at;
-}
 
 /* Bytes of one copy of a value. */
 static uint64_t padded(const value *v) { return ((uint64_t)value_bytes(v) + BUFFER_ALIGN - 1) & ~(uint64_t)(BUFFER_ALIGN - 1); }
@@ -116,7 +72,9 @@ static bool is_output(const graph *g, const value *v, output_kind *kind)
 
 static bool has_step(const value *v) { return op_split[v->op] != SPLIT_NONE; }
 
-/* Marks the values that an output or the cache needs; only those become steps. */
+static bool is_product(op_kind op) { return op == OP_MATMUL || op == OP_MATMUL_HEADS || op == OP_EXPERTS; }
+
+/* Marks the values that an output, the cache or a watcher needs; only those become steps. */
 static void mark_used(graph *g)
 {
     for (int i = 0; i < g->n_values; i++) g->values[i]->last_use = -1;
@@ -124,8 +82,11 @@ static void mark_used(graph *g)
         if (g->outputs[i]) g->outputs[i]->last_use = INT_MAX;
     for (int i = g->n_values - 1; i >= 0; i--) {
         value *v = g->values[i];
-        if (op_has_effect(v->op) && v->last_use < 0) v->last_use = v->id; /* an effect, not only a value */
+        bool shown = g->watched && is_product(v->op);
+        if ((shown || op_has_effect(v->op)) && v->last_use < 0) v->last_use = v->id; /* an effect, not only a value */
         if (v->last_use < 0) continue;
+        value *floats = shown && v->src[1]->op == OP_ENCODE ? v->src[1]->src[0] : NULL;
+        if (floats && floats->last_use < v->id) floats->last_use = v->id;
         for (int s = 0; s < GRAPH_MAX_SRC; s++)
             if (v->src[s] && v->src[s]->last_use < v->id) v->src[s]->last_use = v->id;
     }
@@ -194,7 +155,7 @@ static bool meet(planner *pl)
 {
     pl->now++;
     for (size_t i = 0; i < pl->n_pending; i++)
-        if (!add_gap(pl, pl->pending[i])) return false;
+        if (!gaps_give(&pl->free, pl->pending[i])) return false;
     pl->n_pending = 0;
     return true;
 }
@@ -239,7 +200,7 @@ static bool place(planner *pl, value *v, signature sig)
         return true;
     }
     pl->roots[v->id] = v;
-    v->buffer = (int64_t)take(pl, buffer_bytes(pl, v));
+    v->buffer = (int64_t)gaps_take(&pl->free, buffer_bytes(pl, v));
     return true;
 }
 
@@ -303,7 +264,7 @@ static loam_status make_steps(planner *pl, loam_error *err)
         loam_status status = add_step(pl, v, err);
         if (status != LOAM_OK) return status;
     }
-    pl->p->arena_bytes = pl->end;
+    pl->p->arena_bytes = pl->free.end;
     return LOAM_OK;
 }
 
@@ -326,7 +287,7 @@ loam_status plan_new(plan **out, graph *g, const device *dev, int n_threads, loa
     mem_free(pl.wrote);
     mem_free(pl.read_phase);
     mem_free(pl.read);
-    mem_free(pl.gaps);
+    gaps_free(&pl.free);
     mem_free(pl.pending);
     if (status != LOAM_OK) {
         plan_free(p);

@@ -28,12 +28,21 @@ struct step {
     bool barrier;          /* all threads meet before it */
 };
 
+typedef struct grad_step grad_step;
+typedef struct grad_view grad_view;
+typedef void (*grad_fn)(const grad_step *g, worker *w);
+
 /* A device runs steps; plan_new asks it for the code of each operation. */
 typedef struct device {
     const char *name, *description;
     run_fn (*kernel)(op_kind op);                       /* NULL: cannot run it */
     size_t (*scratch)(const value *v, int n_threads);   /* bytes that one thread needs for this operation */
     size_t (*shared)(const value *v, int n_threads, int64_t max_pages); /* bytes shared by all threads for it */
+    /* In training (graph/grad.h): the forward step where it is another one (else NULL), the gradient, and what both need. */
+    run_fn (*learn)(op_kind op);
+    grad_fn (*gradient)(op_kind op);
+    size_t (*grad_scratch)(const value *v, int n_tokens);
+    size_t (*grad_shared)(const value *v);
 } device;
 
 typedef struct plan {
@@ -61,9 +70,11 @@ typedef struct plan_run {
     bool (*abort)(void *user);        /* NULL: never; polled by the first thread */
     void *abort_user;
     atomic_int stop;                  /* set when abort or the observer said so */
+    _Atomic uint64_t cache_bytes;     /* of keys and values that attention has read */
     /* Called by the first thread before (ask) and after a step, while all others wait; NULL: none. */
     bool (*observe)(void *user, const value *v, worker *w, bool ask, uint64_t ns);
     void *observe_user;
+    const grad_view *grads;           /* in training, else NULL */
 } plan_run;
 
 struct worker {
