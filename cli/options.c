@@ -229,17 +229,14 @@ static int read_value(options *o, option_id id, const char *flag, const char *te
 
 /* ---- the line ---- */
 
+/* Two words before one: "train plot" is not "train" with an argument. */
 int command_find(int argc, char **argv, int *used)
 {
-    for (int c = 0; c < CMD_COUNT; c++) {
-        const char *name = commands[c].name, *space = strchr(name, ' ');
-        if (argc < (space ? 2 : 1)) continue;
-        char two[64];
-        if (space) snprintf(two, sizeof two, "%s %s", argv[0], argv[1]);
-        else snprintf(two, sizeof two, "%s", argv[0]);
-        if (strcmp(two, name) != 0) continue;
-        *used = space ? 2 : 1;
-        return c;
+    for (*used = argc < 2 ? argc : 2; *used > 0; --*used) {
+        char words[64];
+        snprintf(words, sizeof words, "%s%s%s", argv[0], *used > 1 ? " " : "", *used > 1 ? argv[1] : "");
+        for (int c = 0; c < CMD_COUNT; c++)
+            if (strcmp(words, commands[c].name) == 0) return c;
     }
     return -1;
 }

@@ -246,6 +246,8 @@ typedef struct loam_perf {
     int64_t n_prompt_batches, n_gen_batches;
     int64_t n_plans;               /* plans that had to be made; every other step used a kept one */
     uint64_t start_ns;             /* of the monotonic clock: construction, or the last reset */
+    uint64_t cache_bytes;          /* keys and values that attention has read, of all batches: a page that sequences share is
+                                    * read once for all of them */
 } loam_perf;
 LOAM_API loam_perf loam_context_perf(const loam_context *ctx);
 LOAM_API void loam_context_perf_reset(loam_context *ctx);

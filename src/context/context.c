@@ -16,7 +16,7 @@ static build_params build_of(const loam_context *ctx, const plan_shape *s)
     const loam_context_params *p = &ctx->p;
     return (build_params){
         .n_tokens = s->n_tokens, .n_outputs = s->n_outputs, .embd_input = s->embd_input, .encode = s->kind == PLAN_ENCODE,
-        .dense_rows = ctx->pooling == LOAM_POOLING_NONE, .want_logits = true, .want_embd = p->embeddings,
+        .watched = s->watched, .dense_rows = ctx->pooling == LOAM_POOLING_NONE, .want_logits = true, .want_embd = p->embeddings,
         .causal = p->attention == LOAM_ATTENTION_CAUSAL, .n_ctx_seq = ctx->n_ctx_seq, .rope_scaling = p->rope_scaling,
         .rope_freq_base = p->rope_freq_base, .rope_freq_scale = p->rope_freq_scale, .yarn_ext_factor = p->yarn_ext_factor,
         .yarn_attn_factor = p->yarn_attn_factor, .yarn_beta_fast = p->yarn_beta_fast, .yarn_beta_slow = p->yarn_beta_slow,
@@ -67,7 +67,8 @@ static loam_status fit_buffers(loam_context *ctx, const plan *p, loam_error *err
 
 static bool same_shape(const plan_shape *a, const plan_shape *b)
 {
-    return a->kind == b->kind && a->n_tokens == b->n_tokens && a->n_outputs == b->n_outputs && a->embd_input == b->embd_input;
+    return a->kind == b->kind && a->n_tokens == b->n_tokens && a->n_outputs == b->n_outputs && a->embd_input == b->embd_input &&
+           a->watched == b->watched;
 }
 
 loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error *err)

@@ -18,6 +18,7 @@ typedef struct plan_shape {
     plan_kind kind;
     int n_tokens, n_outputs;
     bool embd_input;
+    bool watched;                  /* products are shown to a watcher */
 } plan_shape;
 
 typedef struct kept_plan {
@@ -39,6 +40,9 @@ typedef struct full_batch {
     size_t cap_seqs;
     bool *output;
 } full_batch;
+
+/* As plan_run.observe. */
+typedef bool (*context_watch_fn)(void *user, const value *v, worker *w, bool ask, uint64_t ns);
 
 struct loam_context {
     const loam_model *model;
@@ -67,6 +71,8 @@ struct loam_context {
     int32_t *out_rows;             /* [n_ubatch] */
     full_batch batch;
     loam_perf perf;
+    context_watch_fn watch;        /* takes the place of the observer */
+    void *watch_user;
     loam_adapter *adapters[LOAM_MAX_ADAPTERS];
     graph_adapter adapter_pairs[LOAM_MAX_ADAPTERS];
     int n_adapters;
@@ -110,6 +116,10 @@ loam_status pooling_run(loam_context *ctx, loam_error *err);
 
 /* Turns the keys of moved tokens to their new positions. */
 loam_status context_apply_shifts(loam_context *ctx, loam_error *err);
+
+/* Shows every product of the decodes from now on to fn (NULL: to nobody), with its input in floats: of a product v that is
+ * v->src[1], or v->src[1]->src[0] where src[1] is an ENCODE. All rows go through all blocks, whatever outputs are wanted. */
+void context_set_watch(loam_context *ctx, context_watch_fn fn, void *user);
 
 /* Shows a step to the observer; plan_run.observe of a context that has one. */
 bool context_observe(void *ctx, const value *v, worker *w, bool ask, uint64_t ns);

@@ -51,7 +51,8 @@ plan_run context_run(loam_context *ctx, plan *p, int n)
         .arena = ctx->arena, .scratch = ctx->scratch, .scratch_stride = ctx->scratch_stride,
         .shared = ctx->shared, .shared_bytes = ctx->shared_bytes,
         .abort = ctx->p.abort, .abort_user = ctx->p.abort_user,
-        .observe = ctx->p.observe ? context_observe : NULL, .observe_user = ctx,
+        .observe = ctx->watch ? ctx->watch : ctx->p.observe ? context_observe : NULL,
+        .observe_user = ctx->watch ? ctx->watch_user : ctx,
     };
     if (run.n_threads > pool_threads(run.threads)) run.n_threads = pool_threads(run.threads);
     return run;
@@ -65,7 +66,7 @@ static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loa
     for (int i = 0; i < n; i++)
         if (b->output[first + i]) ctx->out_rows[n_out++] = i;
     plan *p;
-    plan_shape shape = { b->encode ? PLAN_ENCODE : PLAN_DECODE, n, n_out, b->embd != NULL };
+    plan_shape shape = { b->encode ? PLAN_ENCODE : PLAN_DECODE, n, n_out, b->embd != NULL, ctx->watch != NULL };
     loam_status status = context_plan(ctx, shape, &p, err);
     if (status != LOAM_OK) return status;
     plan_run run = context_run(ctx, p, n);
@@ -79,6 +80,7 @@ static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loa
     status = memory_view(ctx->mem, first, n, b->pos + first, &run.kv);
     if (status == LOAM_OK) status = plan_execute(&run);
     *row += n_out;
+    ctx->perf.cache_bytes += atomic_load(&run.cache_bytes);
     return status == LOAM_E_ABORTED ? fail(err, LOAM_E_ABORTED, "the %s stopped the batch", ctx->p.observe ? "observer or the abort callback" : "abort callback") : status;
 }
 

@@ -46,7 +46,7 @@ static inline int64_t cpu_stretch(const value *x, int64_t c, int64_t end)
     return !x || row_whole(x) ? end : min64(end, (c / x->ne[0] + 1) * x->ne[0]);
 }
 
-size_t cpu_attention_scratch(const attention_params *p);
+size_t cpu_attention_scratch(const value *v);
 size_t cpu_attention_shared(const value *v, int64_t max_pages);
 
 #endif

@@ -70,6 +70,7 @@ typedef void (*rope_fn)(float *x, const float *cos_, const float *sin_, int n_pa
 /* Partial results of n_q queries against one page of one key-value head (chunk c of the written order). */
 typedef struct attn_args {
     page_head page;
+    page_head next;           /* likely to be wanted next: may be fetched meanwhile; NULL pointers: not known */
     loam_type k_type, v_type;
     int k_dim, v_dim;
     const float *q;           /* [n_q][q_stride] floats; already multiplied by the score scale */

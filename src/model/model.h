@@ -24,6 +24,7 @@ typedef struct build_params {
     bool want_logits, want_embd;
     bool dense_rows;         /* dense layers behind pooling work on each row: there is no pooling */
     bool causal;             /* model_causal() unless the caller switched it */
+    bool watched;            /* products are looked at: all rows go through the last block too, and only then are narrowed */
     int64_t n_ctx_seq;       /* tokens of context per sequence: picks long or short rotary factors */
     /* Overrides of the model's rotary parameters; 0 (ext_factor, attn_factor, betas: negative) means the model's own. */
     int rope_scaling;        /* -1 model, 0 none, 1 linear, 2 yarn, 3 longrope */

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include "base/mem.h"
+#include "model/fresh.h"
 #include "model/model_impl.h"
 #include "quant/quant.h"
 
@@ -158,6 +159,19 @@ loam_status loam_model_open(loam_model **out, const char *path, const loam_model
     }
     *out = m;
     return LOAM_OK;
+}
+
+loam_status model_wishes(const char *path, wishes *w, loam_error *err)
+{
+    loam_model *m = mem_zalloc(sizeof *m);
+    if (!m) return fail_nomem(err, "model", sizeof *m);
+    m->wishes = w;
+    loam_status s = gguf_open(&m->file, path, GGUF_READ, err);
+    if (s == LOAM_OK) s = find_architecture(m, err);
+    if (s == LOAM_OK) s = hparams_read(&m->hp, &m->spec, m->file, err);
+    if (s == LOAM_OK) s = model_bind(m, err);
+    loam_model_free(m);
+    return s;
 }
 
 void loam_model_free(loam_model *m)

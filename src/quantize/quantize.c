@@ -13,6 +13,7 @@
 #include "base/pool.h"
 #include "file/gguf.h"
 #include "file/gguf_write.h"
+#include "imatrix/imatrix.h"
 #include "loam/quantize.h"
 #include "quant/mix.h"
 #include "quant/quant.h"
@@ -52,11 +53,39 @@ static int64_t fact(const gguf_file *f, text_view arch, const char *name, int64_
     return value;
 }
 
+/* An entry of another size belongs to another model, unless it is that of a table of embeddings, which goes without. */
+static bool has_weights(const loam_imatrix *im, const gguf_tensor *t, loam_status *status, loam_error *err)
+{
+    if (!im || *status != LOAM_OK || !imatrix_find(im, t->name)) return false;
+    loam_status fits = imatrix_check(im, t->name, t->ne[0], t->ne[2] * t->ne[3], err);
+    if (fits != LOAM_OK && !(fits == LOAM_E_ARG && strstr(t->name, "token_embd.weight"))) *status = fits;
+    return fits == LOAM_OK;
+}
+
+/* The matrix is one of this model: its entries are for tensors that are there. */
+static loam_status check_matrix(const work *w, loam_error *err)
+{
+    const loam_imatrix *im = w->p->imatrix;
+    size_t n = im ? loam_imatrix_n_entries(im) : 0, strange = 0;
+    loam_imatrix_entry e, one = { 0 };
+    for (size_t i = 0; i < n && loam_imatrix_entry_at(im, i, &e); i++)
+        if (!gguf_tensor_find(w->in, e.name)) strange++, one = e;
+    if (im && strange == n)
+        return fail(err, LOAM_E_ARG, "the importance matrix has no entry for any tensor of %s%s%.63s", gguf_path(w->in),
+                    n ? "; it knows " : ": it is empty", n ? one.name : "");
+    if (strange)
+        log_at(LOAM_LOG_WARN, "%zu of %zu entries of the importance matrix are for tensors that the model does not have, %.63s for one",
+               strange, n, one.name);
+    return LOAM_OK;
+}
+
 static loam_status make_plan(work *w, loam_error *err)
 {
     const loam_quantize_params *p = w->p;
     mix_options o = { .pure = p->pure,
                       .leave_output = p->leave_output,
+                      .keep_order = p->keep_split,
+                      .has_matrix = p->imatrix != NULL,
                       .dry_run = p->dry_run,
                       .output_type = p->output_type,
                       .token_type = p->token_type,
@@ -85,9 +114,11 @@ static loam_status make_plan(work *w, loam_error *err)
     o.overrides = overrides;
     for (size_t i = 0; i < w->n; i++) {
         const gguf_tensor *t = gguf_tensor_at(w->in, (uint32_t)i);
-        w->tensors[i] = (mix_tensor){ .name = t->name, .ne = { t->ne[0], t->ne[1], t->ne[2], t->ne[3] }, .type = t->type };
+        w->tensors[i] = (mix_tensor){ .name = t->name, .ne = { t->ne[0], t->ne[1], t->ne[2], t->ne[3] }, .type = t->type,
+                                      .has_weights = has_weights(p->imatrix, t, &status, err) };
     }
-    status = mix_plan(&o, &model, w->tensors, w->n, w->choices, err);
+    if (status == LOAM_OK) status = check_matrix(w, err);
+    if (status == LOAM_OK) status = mix_plan(&o, &model, w->tensors, w->n, w->choices, err);
     mem_free(overrides);
     return status;
 }
@@ -125,6 +156,43 @@ static loam_status check_plan(work *w, loam_error *err)
     return LOAM_OK;
 }
 
+static void set_matrix_keys(work *w)
+{
+    const loam_quantize_params *p = w->p;
+    if (!p->imatrix) return;
+    const char *file = p->imatrix_file ? p->imatrix_file : "", *dataset = p->imatrix->n_datasets ? p->imatrix->datasets[0] : "";
+    gguf_set_text(w->builder, "quantize.imatrix.file", file, strlen(file));
+    gguf_set_text(w->builder, "quantize.imatrix.dataset", dataset, strlen(dataset));
+    gguf_set_i32(w->builder, "quantize.imatrix.entries_count", (int32_t)loam_imatrix_n_entries(p->imatrix));
+    gguf_set_i32(w->builder, "quantize.imatrix.chunks_count", (int32_t)loam_imatrix_chunk_count(p->imatrix));
+}
+
+/* Tensors of each part of the source, for mem_free. */
+static uint32_t *part_sizes(const gguf_file *f)
+{
+    uint32_t *n = mem_zalloc_array(gguf_part_count(f), sizeof *n);
+    for (uint32_t i = 0; n && i < gguf_tensor_count(f); i++) n[gguf_tensor_at(f, i)->part]++;
+    return n;
+}
+
+/* How many files are written. */
+static uint32_t out_parts(const work *w) { return w->p->keep_split ? gguf_part_count(w->in) : 1; }
+
+/* No file that is read is written. */
+static loam_status check_names(const work *w, const char *out, loam_error *err)
+{
+    for (uint32_t k = 0; k < out_parts(w); k++) {
+        char *name = gguf_part_name(out, k, out_parts(w));
+        if (!name) return fail_nomem(err, "a file name", strlen(out));
+        bool same = false;
+        for (uint32_t i = 0; i < gguf_part_count(w->in); i++) same |= os_same_file(gguf_part_path(w->in, i), name);
+        loam_status status = same ? fail(err, LOAM_E_ARG, "%s is the file that is read; name another one to write", name) : LOAM_OK;
+        mem_free(name);
+        if (status != LOAM_OK) return status;
+    }
+    return LOAM_OK;
+}
+
 static loam_status start_output(work *w, const char *out, loam_error *err)
 {
     const mix_info *mix = NULL;
@@ -133,11 +201,15 @@ static loam_status start_output(work *w, const char *out, loam_error *err)
     if (status != LOAM_OK) return status;
     gguf_set_u32(w->builder, "general.quantization_version", MIX_QUANTIZATION_VERSION);
     if (mix->file_type >= 0) gguf_set_u32(w->builder, "general.file_type", (uint32_t)mix->file_type);
+    set_matrix_keys(w);
     for (size_t i = 0; i < w->n; i++) {
         const gguf_tensor *t = gguf_tensor_at(w->in, (uint32_t)w->choices[i].tensor);
         gguf_put_tensor(w->builder, t->name, (loam_type)w->choices[i].type, t->ne, NULL);
     }
-    return gguf_writer_open(&w->writer, w->builder, out, NULL, err);
+    gguf_write_options parts = { .parts = part_sizes(w->in), .n_parts = out_parts(w) > 1 ? out_parts(w) : 0 };
+    status = parts.parts ? gguf_writer_open(&w->writer, w->builder, out, &parts, err) : fail_nomem(err, "the parts of a file", 0);
+    mem_free((void *)(uintptr_t)parts.parts);
+    return status;
 }
 
 /* ---- the work ---- */
@@ -148,6 +220,7 @@ typedef struct piece {
     int to;
     int64_t row, rows;         /* first, and number */
     uint64_t from_row, to_row; /* bytes of a row */
+    const float *weights;      /* [matrices][ne0] of the columns, or NULL */
     float *floats;             /* [rows * ne0] */
     uint8_t *out;              /* [rows * to_row] */
     loam_error *errors;        /* [threads] */
@@ -165,8 +238,14 @@ static loam_status convert_rows(const piece *p, int64_t first, int64_t rows, loa
         if (!isfinite(x[i]))
             return fail(err, LOAM_E_NUMERIC, "row %lld, column %lld is %s", (long long)(p->row + first + i / n),
                         (long long)(i % n), isnan(x[i]) ? "NaN" : "infinite");
-    status = quant_encode_rows(&to, x, NULL, p->out + (uint64_t)first * p->to_row, err);
-    return status == LOAM_OK ? status : fail_prefix(err, status, "rows from %lld on", (long long)(p->row + first));
+    /* Each matrix of the tensor has column weights of its own. */
+    for (int64_t r = 0; r < rows && status == LOAM_OK; r += to.rows) {
+        int64_t at = p->row + first + r, mat = at / p->t->ne[1], left = (mat + 1) * p->t->ne[1] - at;
+        to.rows = p->weights && left < rows - r ? left : rows - r;
+        status = quant_encode_rows(&to, x + r * n, p->weights ? p->weights + mat * n : NULL, p->out + (uint64_t)(first + r) * p->to_row, err);
+        if (status != LOAM_OK) fail_prefix(err, status, "rows from %lld on", (long long)at);
+    }
+    return status;
 }
 
 static void convert_share(void *arg, int ith, int nth)
@@ -195,8 +274,10 @@ static loam_status convert_piece(work *w, piece *p, loam_error *err)
     return gguf_writer_put(w->writer, p->out, (uint64_t)p->rows * p->to_row, err);
 }
 
-static loam_status convert_tensor(work *w, const gguf_tensor *t, int to, loam_error *err)
+static loam_status convert_tensor(work *w, const gguf_tensor *t, const mix_choice *c, loam_error *err)
 {
+    const int to = c->type;
+    float *weights = NULL;
     int64_t n = t->ne[0], rows = n ? gguf_values(t) / n : 0, most = n && PIECE_VALUES / n > 1 ? PIECE_VALUES / n : 1;
     if (rows == 0) return LOAM_OK;
     if (most > rows) most = rows;
@@ -205,16 +286,19 @@ static loam_status convert_tensor(work *w, const gguf_tensor *t, int to, loam_er
     loam_status status = loam_quant_bytes(&from_shape, &p.from_row, err);
     if (status == LOAM_OK) status = loam_quant_bytes(&to_shape, &p.to_row, err);
     if (status != LOAM_OK) return fail_prefix(err, status, "tensor %s", t->name);
+    if (c->use_weights) status = imatrix_weights(w->p->imatrix, t->name, n, t->ne[2] * t->ne[3], &weights, err);
+    p.weights = weights;
     p.floats = mem_alloc_array((size_t)(most * n), sizeof *p.floats);
     p.out = mem_alloc_array((size_t)most, p.to_row);
     p.errors = mem_alloc_array((size_t)pool_threads(w->threads), sizeof *p.errors);
-    if (!p.floats || !p.out || !p.errors) status = fail_nomem(err, "rows to convert", (uint64_t)(most * n) * sizeof(float));
+    if (status == LOAM_OK && (!p.floats || !p.out || !p.errors)) status = fail_nomem(err, "rows to convert", (uint64_t)(most * n) * sizeof(float));
     for (; p.row < rows && status == LOAM_OK; p.row += p.rows) {
         p.rows = rows - p.row < most ? rows - p.row : most;
         status = convert_piece(w, &p, err);
         w->step.done += (uint64_t)p.rows * p.from_row;
         if (status == LOAM_OK && p.row + p.rows < rows) status = tell(w, err);
     }
+    mem_free(weights);
     mem_free(p.floats);
     mem_free(p.out);
     mem_free(p.errors);
@@ -250,13 +334,15 @@ static loam_status all_tensors(work *w, loam_error *err)
                                         .bytes_before = t->bytes,
                                         .bytes_after = t->bytes,
                                         .done = done,
-                                        .total = w->result.bytes_before };
+                                        .total = w->result.bytes_before,
+                                        .weighted = c->use_weights,
+                                        .lacks_weights = c->lacks_weights };
         if (c->type != (int)t->type && t->ne[0] > 0 && loam_quant_bytes(&shape, &row, NULL) == LOAM_OK)
             w->step.bytes_after = row * (uint64_t)(gguf_values(t) / t->ne[0]);
         status = tell(w, err);
         if (status != LOAM_OK || w->p->dry_run) continue;
         if (i + 1 < w->n) gguf_prefetch(w->in, gguf_tensor_at(w->in, (uint32_t)w->choices[i + 1].tensor));
-        status = c->type == (int)t->type ? copy_tensor(w, t, err) : convert_tensor(w, t, c->type, err);
+        status = c->type == (int)t->type ? copy_tensor(w, t, err) : convert_tensor(w, t, c, err);
     }
     return status;
 }
@@ -283,9 +369,7 @@ loam_status loam_quantize_file(const char *in, const char *out, const loam_quant
     if (status != LOAM_OK) return status;
     work w = { .p = &p };
     status = gguf_open(&w.in, in, 0, err);
-    for (uint32_t i = 0; status == LOAM_OK && !p.dry_run && i < gguf_part_count(w.in); i++)
-        if (os_same_file(gguf_part_path(w.in, i), out))
-            status = fail(err, LOAM_E_ARG, "%s is the file that is read; name another one to write", out);
+    if (status == LOAM_OK && !p.dry_run) status = check_names(&w, out, err);
     if (status == LOAM_OK) status = make_plan(&w, err);
     if (status == LOAM_OK) status = check_plan(&w, err);
     if (status == LOAM_OK && !p.dry_run) status = pool_new(&w.threads, p.n_threads ? p.n_threads : os_cpu_count(), err);

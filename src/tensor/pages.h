@@ -56,7 +56,7 @@ typedef struct kv_run {
 
 /* A token's key and value go to every slot in slots[first_slot[i] .. first_slot[i + 1]); slot = page * PAGE_SLOTS + place. */
 typedef struct kv_group {
-    const kv_run *runs;
+    const kv_run *runs;          /* those whose tables begin alike are neighbours */
     int n_runs;
     const int32_t *slots;
     const int32_t *first_slot;   /* [n_tokens + 1] */
