@@ -32,6 +32,9 @@ part part_of(const step *s, const worker *w);
 static inline int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 
+/* Rows [r.first, r.last) of a product in pieces, between which an abort is noticed. a holds all but w, y and rows of a piece. */
+void cpu_product(worker *w, mul_args a, mul_fn f, range r);
+
 size_t cpu_attention_scratch(const value *v);
 size_t cpu_attention_shared(const value *v, int64_t max_pages);
 
