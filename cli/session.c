@@ -61,11 +61,40 @@ loam_context_params session_params(const session *s, const options *o)
     return p;
 }
 
+/* "FILE" or "FILE:0.5", where a file of that whole name is not there. */
+static float split_strength(buffer *name)
+{
+    char *colon = strrchr(name->data, ':'), *end;
+    if (!colon || access(name->data, F_OK) == 0) return 1;
+    float strength = strtof(colon + 1, &end);
+    if (end == colon + 1 || *end) return 1;
+    *colon = 0;
+    return strength;
+}
+
+static loam_status add_adapters(session *s, const options *o, loam_error *err)
+{
+    float strengths[LOAM_MAX_ADAPTERS];
+    loam_status status = LOAM_OK;
+    for (int i = 0; i < o->n_list && status == LOAM_OK && s->n_adapters < LOAM_MAX_ADAPTERS; i++) {
+        if (o->list_of[i] != OPT_ADAPTERS) continue;
+        buffer name = { 0 };
+        buffer_add(&name, o->list[i], strlen(o->list[i]));
+        strengths[s->n_adapters] = split_strength(&name);
+        status = loam_adapter_open(&s->adapters[s->n_adapters], s->model, name.data, err);
+        if (status == LOAM_OK) s->n_adapters++;
+        buffer_free(&name);
+    }
+    if (status != LOAM_OK || !s->n_adapters) return status;
+    return loam_context_set_adapters(s->ctx, s->adapters, strengths, s->n_adapters, err);
+}
+
 int session_context(session *s, const options *o, const loam_context_params *p)
 {
     loam_error err;
     uint64_t start = now_ns();
     if (loam_context_new(&s->ctx, s->model, p, &err) != LOAM_OK) return say_error(o, &err);
+    if (add_adapters(s, o, &err) != LOAM_OK) return say_error(o, &err);
     s->load_ns += now_ns() - start;
     return EXIT_DONE;
 }
@@ -79,6 +108,7 @@ int session_need_tokenizer(const session *s, const options *o)
 void session_close(session *s)
 {
     loam_context_free(s->ctx);
+    for (size_t i = 0; i < s->n_adapters; i++) loam_adapter_free(s->adapters[i]);
     loam_model_free(s->model);
     memset(s, 0, sizeof *s);
 }

@@ -2,6 +2,7 @@
 #ifndef LOAM_CLI_SESSION_H
 #define LOAM_CLI_SESSION_H
 
+#include "loam/adapter.h"
 #include "loam/context.h"
 #include "loam/model.h"
 #include "loam/sampler.h"
@@ -12,6 +13,8 @@ typedef struct session {
     loam_model *model;
     const loam_tokenizer *tokenizer; /* NULL where the file has none */
     loam_context *ctx;
+    loam_adapter *adapters[LOAM_MAX_ADAPTERS]; /* of --lora */
+    size_t n_adapters;
     int32_t n_vocab;
     uint64_t load_ns; /* opening the model and building the context */
 } session;
