@@ -198,7 +198,7 @@ static void refused(const char *text, const char *part)
 
 static void test_refusals(void **state)
 {
-    char path[600], text[1200];
+    char path[600], text[2400];
     (void)state;
     refused("{", "line");
     refused("[]", "no JSON object");
@@ -218,6 +218,11 @@ static void test_refusals(void **state)
     snprintf(text, sizeof text,
              "{\"base\": \"%s/whole.gguf\", \"steps\": 1, \"output\": \"x\", \"data\": {\"train\": \"%s/text.txt\"}, \"batch\": {\"n_ctx\": 128}}", dir, dir);
     refused(text, "the context of the model is 64");
+    snprintf(text, sizeof text,
+             "{\"model\": {\"architecture\": \"llama\", \"n_layer\": 900, \"n_embd\": 8192, \"n_head\": 64, \"n_ff\": 32768},"
+             "\"tokenizer\": \"%s/vocab.gguf\", \"steps\": 1, \"output\": \"%s/x\", \"data\": {\"train\": \"%s/text.txt\"}}", dir, dir, dir);
+    refused(text, "MB left");
+    assert_int_equal(access(in_dir(path, "x.fresh"), F_OK), -1);
     put_file("empty.txt", "\n\n");
     snprintf(text, sizeof text, "{\"base\": \"%s/whole.gguf\", \"steps\": 1, \"output\": \"x\", \"data\": {\"train\": \"%s/empty.txt\"}}", dir, dir);
     refused(text, "no text");
