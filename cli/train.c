@@ -201,7 +201,7 @@ static void data_section(json *j, const options *o)
 /* "attn_q,attn_v" as a list. */
 static void lora_section(json *j, const options *o)
 {
-    if (!opt_given(o, OPT_LORA)) return;
+    if (!opt_given(o, OPT_LEARN_LORA)) return;
     json_open(j, "lora", '{');
     json_int(j, "rank", opt_int(o, OPT_LORA_RANK));
     json_num(j, "alpha", opt_num(o, OPT_LORA_ALPHA));
@@ -260,7 +260,7 @@ static void run_section(json *j, const options *o)
 
 static void describe(json *j, const options *o)
 {
-    bool lora = opt_given(o, OPT_LORA);
+    bool lora = opt_given(o, OPT_LEARN_LORA);
     json_open(j, NULL, '{');
     json_string(j, "base", opt_text(o, OPT_MODEL));
     data_section(j, o);
@@ -277,7 +277,7 @@ static void describe(json *j, const options *o)
 static int check_finetune(const options *o)
 {
     static const option_id of_adapters[] = { OPT_LORA_RANK, OPT_LORA_ALPHA, OPT_LORA_DROPOUT, OPT_LORA_TARGETS, OPT_MERGED, OPT_PEFT };
-    bool lora = opt_given(o, OPT_LORA);
+    bool lora = opt_given(o, OPT_LEARN_LORA);
     if (!opt_given(o, OPT_MODEL)) return say_usage(o, "-m FILE is missing: the model to tune");
     if (!opt_given(o, OPT_DATA)) return say_usage(o, "--data FILE is missing: what to learn from");
     if (!opt_given(o, OPT_TUNED) && !(lora && (opt_given(o, OPT_MERGED) || opt_given(o, OPT_PEFT))))

@@ -100,6 +100,12 @@ loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error
 
 /* ---- life ---- */
 
+static bool rotates(const loam_context_params *p, loam_type type)
+{
+    (void)type;
+    return p->cache_rotation == LOAM_ROTATION_ON;
+}
+
 static memory_params memory_of(const loam_context *ctx)
 {
     const loam_context_params *p = &ctx->p;
@@ -114,7 +120,8 @@ static memory_params memory_of(const loam_context *ctx)
     }
     return (memory_params){
         .layers = ctx->layers, .n_layer = n, .n_ctx = p->n_ctx, .n_ctx_seq = ctx->n_ctx_seq, .n_seq_max = (int)p->n_seq_max,
-        .n_batch = (int)p->n_batch, .k_type = p->type_k, .v_type = p->type_v, .n_rs_seq = (int)p->n_rs_seq,
+        .n_batch = (int)p->n_batch, .k_type = p->type_k, .v_type = p->type_v,
+        .k_rotated = rotates(p, p->type_k), .v_rotated = rotates(p, p->type_v), .n_rs_seq = (int)p->n_rs_seq,
         .n_encode = (n && model_has_cross(ctx->model) ? (int64_t)p->n_ctx : 0) + p->n_batch,
     };
 }

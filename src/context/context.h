@@ -98,7 +98,7 @@ pool *context_pool(const loam_context *ctx, int n_tokens);
 loam_status context_start_threads(loam_context *ctx, loam_error *err);
 loam_status context_fit_threads(loam_context *ctx, int n, loam_error *err);
 
-/* Forgets all kept plans: they were made for other adapters or threads. */
+/* Forgets all kept plans: they were made for other adapters, threads or weights. */
 void context_drop_plans(loam_context *ctx);
 /* Room for n output rows. */
 loam_status context_fit_outputs(loam_context *ctx, size_t n, bool logits, loam_error *err);
@@ -123,6 +123,9 @@ void context_set_watch(loam_context *ctx, context_watch_fn fn, void *user);
 
 /* Shows a step to the observer; plan_run.observe of a context that has one. */
 bool context_observe(void *ctx, const value *v, worker *w, bool ask, uint64_t ns);
+
+/* Of the model with the adapters and control vectors that are on for a sequence, -1: for all: what a state belongs to. */
+uint64_t context_fingerprint(const loam_context *ctx, int32_t seq);
 
 /* Strength of every adapter for every token of the filled batch. */
 void context_fill_strengths(loam_context *ctx);

@@ -12,11 +12,15 @@
 
 /* ---- geometry ---- */
 
+/* Block of the Hadamard transform of heads of this width; 0 for types that keep every value by itself. */
+static int rotation_of(bool wanted, loam_type type, int dim) { return wanted && dtype_table[type].values > 1 ? dim & -dim : 0; }
+
 static loam_status shape_of(page_shape *s, const memory_params *p, const memory_layer *l, loam_error *err)
 {
     uint64_t k_row, v_row;
     loam_type k_type = l->encode ? LOAM_F32 : p->k_type, v_type = l->encode ? LOAM_F32 : p->v_type;
-    *s = (page_shape){ .k_type = k_type, .v_type = v_type, .n_kv_head = l->n_kv_head, .k_dim = l->k_dim, .v_dim = l->v_dim };
+    *s = (page_shape){ .k_type = k_type, .v_type = v_type, .n_kv_head = l->n_kv_head, .k_dim = l->k_dim, .v_dim = l->v_dim,
+                        .k_rotated = rotation_of(p->k_rotated, k_type, l->k_dim), .v_rotated = rotation_of(p->v_rotated, v_type, l->v_dim) };
     if (!dtype_row_bytes(k_type, l->k_dim, &k_row))
         return fail(err, LOAM_E_ARG, "cache type %s: key heads of %d values are not a multiple of its block", loam_type_name((int)p->k_type), l->k_dim);
     if (!dtype_row_bytes(v_type, l->v_dim, &v_row))

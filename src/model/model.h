@@ -58,6 +58,10 @@ const struct gguf_file *model_file(const loam_model *m);
 /* Weight of that tensor name, NULL where the model has none. */
 const weight *model_weight(const loam_model *m, const char *name);
 
+/* For a model that its owner alone uses, between decodes: weight i (in the order of the file's tensors) gets another type and
+ * data, which the caller keeps; data NULL: the file's. Contexts must forget their plans. */
+void model_set_weight(loam_model *m, uint32_t i, loam_type type, const void *data);
+
 /* An adapter file, bound to a model. */
 struct loam_adapter {
     const loam_model *model;

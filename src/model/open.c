@@ -71,6 +71,15 @@ static void describe(loam_model *m)
     else snprintf(m->description, sizeof m->description, "%s %s %s", m->architecture, count, mix);
 }
 
+void model_set_weight(loam_model *m, uint32_t i, loam_type type, const void *data)
+{
+    const gguf_tensor *t = gguf_tensor_at(m->file, i);
+    weight *w = &m->weights[i];
+    w->type = data ? type : t->type;
+    w->data = data ? data : t->data;
+    dtype_row_bytes(w->type, w->ne[0], &w->row_bytes);
+}
+
 /* ---- fingerprint ---- */
 
 static uint64_t fingerprint(const loam_model *m)
