@@ -595,7 +595,8 @@ static void family(const char *name)
     print_message("%s: seeds %llu .. %llu, %ld decodes (%ld bad, %ld full, %ld stopped, %ld without memory), %ld values checked, worst %.2g, "
                   "%ld sequences from nothing\n", name, (unsigned long long)first_seed, (unsigned long long)first_seed + (uint64_t)each * 3 - 1,
                   g.decodes, g.refused, g.full, g.stopped, g.failed, g.checked, g.worst, g.redone);
-    assert_true(g.checked > 0 && g.refused > 0 && g.stopped > 0 && (g.full > 0 || !strcmp(name, "mamba2-dense")) && g.redone > 0);
+    assert_true(g.checked > 0 && !g.wrong);
+    if (schedules >= 150) assert_true(g.refused > 0 && g.stopped > 0 && (g.full > 0 || !strcmp(name, "mamba2-dense")) && g.redone > 0);
     loam_context_free(g.cold);
     loam_model_free(g.model);
 }
