@@ -52,6 +52,8 @@ add_test(NAME house.lint_rules COMMAND ${CMAKE_SOURCE_DIR}/tests/house/lint.py $
 loam_test(house lint_rules)
 add_test(NAME house.api_maps COMMAND ${CMAKE_SOURCE_DIR}/tests/house/apimap.sh ${CMAKE_SOURCE_DIR})
 loam_test(house api_maps)
+add_test(NAME house.stories COMMAND ${CMAKE_SOURCE_DIR}/tests/house/stories.py ${CMAKE_SOURCE_DIR})
+loam_test(house stories)
 if(NOT LOAM_SANITIZE)
   add_test(NAME house.install COMMAND ${CMAKE_SOURCE_DIR}/tests/house/install.sh ${CMAKE_BINARY_DIR} ${CMAKE_C_COMPILER})
   loam_test(house install)

@@ -105,6 +105,12 @@ bool os_same_file(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+loam_status os_make_folder(const char *path, loam_error *err)
+{
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) return LOAM_OK;
+    return fail_sys(err, errno, "%s: the folder cannot be made", path);
+}
+
 loam_status os_check_target(const char *path, loam_error *err)
 {
     struct stat st;
