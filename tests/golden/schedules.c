@@ -514,9 +514,8 @@ static void operate(rig *g)
         if (loam_memory_seq_rm(g->ctx, q, p0, p1)) cut(l, low, high, high);
         break;
     case 3: case 4: /* mostly a whole sequence */
-        if (below(g, 3)) low = 0, high = INT32_MAX, p0 = p1 = -1;
+        if (below(g, 3) || g->states) low = 0, high = INT32_MAX, p0 = p1 = -1; /* cut copies of states: tests/unit/states.c */
         if (loam_memory_seq_cp(g->ctx, q, r, p0, p1, &err) != LOAM_OK || q == r || low >= high) break;
-        if (g->states) low = 0, high = INT32_MAX;
         cut(&g->seqs[r], low, high, high);
         bool whole = g->seqs[r].n == 0 && (low == 0 || l->n == 0);
         for (int i = 0; i < l->n; i++)
