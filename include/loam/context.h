@@ -39,6 +39,10 @@ typedef enum loam_attention {
 typedef enum loam_rope_scaling { LOAM_ROPE_MODEL = -1, LOAM_ROPE_NONE = 0, LOAM_ROPE_LINEAR = 1, LOAM_ROPE_YARN = 2,
                                  LOAM_ROPE_LONGROPE = 3 } loam_rope_scaling;
 
+/* Whether rows of a cache of block types go through a Hadamard transform before they are rounded; queries and results are turned
+ * accordingly, so that only the rounding changes. AUTO: where it was measured to help (docs/cache-types.md). */
+typedef enum loam_cache_rotation { LOAM_ROTATION_AUTO = 0, LOAM_ROTATION_OFF = 1, LOAM_ROTATION_ON = 2 } loam_cache_rotation;
+
 /* Get it from loam_context_defaults(), then change what you need. */
 typedef struct loam_context_params {
     size_t struct_size;
@@ -72,6 +76,7 @@ typedef struct loam_context_params {
     loam_log_fn log;           /* messages about this context; default NULL: those of the library (loam_set_log) */
     void *log_user;
     loam_pool *pool, *pool_batch; /* lent from the start, as by loam_context_attach_pools; default NULL: own threads */
+    int32_t cache_rotation;    /* loam_cache_rotation; default LOAM_ROTATION_AUTO */
 } loam_context_params;
 
 LOAM_API loam_context_params loam_context_defaults(void);
@@ -185,7 +190,7 @@ LOAM_API bool loam_memory_can_shift(const loam_context *ctx);
 LOAM_API int64_t loam_memory_n_tokens(const loam_context *ctx); /* in the cache, shared ones once; 0 where it has no pages */
 
 /* ---- the state of the sequences, in memory, in files, through a callback. Versioned, little-endian, with a checksum, bound
- * to the model and to the types of the cache; a context of another size takes it where it fits. What is decoded after a
+ * to the model, to the adapters and control vectors that are on, and to the types of the cache; a context of another size takes it where it fits. What is decoded after a
  * restore has the same bits. seq -1: all sequences; else that one, which a state of one sequence also replaces, whatever
  * its number was. Errors of loading: FORMAT (damaged, cut off, foreign), ARG (another model or cache, wrong kind), FULL (no
  * room), UNSUPPORTED (a newer version); the context is then as it was. ---- */
@@ -243,6 +248,8 @@ typedef struct loam_perf {
     int64_t n_prompt_batches, n_gen_batches;
     int64_t n_plans;               /* plans that had to be made; every other step used a kept one */
     uint64_t start_ns;             /* of the monotonic clock: construction, or the last reset */
+    uint64_t cache_bytes;          /* keys and values that attention has read, of all batches: a page that sequences share is
+                                    * read once for all of them */
 } loam_perf;
 LOAM_API loam_perf loam_context_perf(const loam_context *ctx);
 LOAM_API void loam_context_perf_reset(loam_context *ctx);

@@ -13,6 +13,8 @@
 #define LIMIT_DIMS 4                         /* dimensions of a tensor */
 #define LIMIT_SPLITS 65535u                  /* parts of a split file: a uint16 in the format */
 #define LIMIT_JSON_BYTES (1u << 28)          /* a JSON document: the largest tokenizer.json have some 40 MB */
+#define LIMIT_ST_HEADER (100u << 20)         /* header of a safetensors file: the format's limit */
+#define LIMIT_ST_DIMS 8                      /* dimensions of a safetensors tensor */
 
 /* Text */
 #define LIMIT_TOKEN_BYTES (1u << 16)         /* one vocabulary entry */

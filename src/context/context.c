@@ -16,7 +16,7 @@ static build_params build_of(const loam_context *ctx, const plan_shape *s)
     const loam_context_params *p = &ctx->p;
     return (build_params){
         .n_tokens = s->n_tokens, .n_outputs = s->n_outputs, .embd_input = s->embd_input, .encode = s->kind == PLAN_ENCODE,
-        .dense_rows = ctx->pooling == LOAM_POOLING_NONE, .want_logits = true, .want_embd = p->embeddings,
+        .watched = s->watched, .dense_rows = ctx->pooling == LOAM_POOLING_NONE, .want_logits = true, .want_embd = p->embeddings,
         .causal = p->attention == LOAM_ATTENTION_CAUSAL, .n_ctx_seq = ctx->n_ctx_seq, .rope_scaling = p->rope_scaling,
         .rope_freq_base = p->rope_freq_base, .rope_freq_scale = p->rope_freq_scale, .yarn_ext_factor = p->yarn_ext_factor,
         .yarn_attn_factor = p->yarn_attn_factor, .yarn_beta_fast = p->yarn_beta_fast, .yarn_beta_slow = p->yarn_beta_slow,
@@ -67,7 +67,8 @@ static loam_status fit_buffers(loam_context *ctx, const plan *p, loam_error *err
 
 static bool same_shape(const plan_shape *a, const plan_shape *b)
 {
-    return a->kind == b->kind && a->n_tokens == b->n_tokens && a->n_outputs == b->n_outputs && a->embd_input == b->embd_input;
+    return a->kind == b->kind && a->n_tokens == b->n_tokens && a->n_outputs == b->n_outputs && a->embd_input == b->embd_input &&
+           a->watched == b->watched;
 }
 
 loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error *err)
@@ -99,6 +100,12 @@ loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error
 
 /* ---- life ---- */
 
+static bool rotates(const loam_context_params *p, loam_type type)
+{
+    (void)type;
+    return p->cache_rotation == LOAM_ROTATION_ON;
+}
+
 static memory_params memory_of(const loam_context *ctx)
 {
     const loam_context_params *p = &ctx->p;
@@ -113,7 +120,8 @@ static memory_params memory_of(const loam_context *ctx)
     }
     return (memory_params){
         .layers = ctx->layers, .n_layer = n, .n_ctx = p->n_ctx, .n_ctx_seq = ctx->n_ctx_seq, .n_seq_max = (int)p->n_seq_max,
-        .n_batch = (int)p->n_batch, .k_type = p->type_k, .v_type = p->type_v, .n_rs_seq = (int)p->n_rs_seq,
+        .n_batch = (int)p->n_batch, .k_type = p->type_k, .v_type = p->type_v,
+        .k_rotated = rotates(p, p->type_k), .v_rotated = rotates(p, p->type_v), .n_rs_seq = (int)p->n_rs_seq,
         .n_encode = (n && model_has_cross(ctx->model) ? (int64_t)p->n_ctx : 0) + p->n_batch,
     };
 }

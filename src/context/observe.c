@@ -1,6 +1,12 @@
 /* observe.c - shows the steps of a decode to the caller's observer, as plain records. */
 #include "context/context.h"
 
+void context_set_watch(loam_context *ctx, context_watch_fn fn, void *user)
+{
+    ctx->watch = fn;
+    ctx->watch_user = user;
+}
+
 static void fill(loam_node *n, const value *v, const worker *w, bool with_data)
 {
     *n = (loam_node){ .op = op_name(v->op), .name = v->name, .layer = v->layer, .id = v->uid, .type = v->type };

@@ -40,7 +40,8 @@ static size_t scratch(const value *v, int n_threads)
     case OP_MATMUL:
     case OP_MATMUL_HEADS:
     case OP_EXPERTS: return mul_scratch(v->src[0]->ne[0]) + 64;
-    case OP_ATTENTION: return cpu_attention_scratch(&v->p.attn);
+    case OP_KV_WRITE: return (size_t)max64(v->src[0]->ne[0], v->src[1]->ne[0]) * sizeof(float);
+    case OP_ATTENTION: return cpu_attention_scratch(v);
     case OP_CONV: return (size_t)(v->src[1]->ne[0] * v->ne[0]) * sizeof(float);
     default: return 0;
     }

@@ -59,12 +59,22 @@ static rows rows_of(const value *v, float *base, int64_t first, int64_t head)
 
 /* ---- which tiles and scores there are; positions of a run ascend ---- */
 
+/* A tile: queries from q0, keys from k0. */
+typedef struct tile {
+    int q0, nq, k0, nk;
+} tile;
+
 typedef enum cover { COVER_NONE, COVER_SOME, COVER_ALL } cover;
 
-static cover cover_of(const scene *c, int q0, int nq, int k0, int nk)
+static tile tile_of(const scene *c, int q0, int k0)
+{
+    return (tile){ q0, c->count - q0 < TILE ? c->count - q0 : TILE, k0, c->count - k0 < TILE ? c->count - k0 : TILE };
+}
+
+static cover cover_of(const scene *c, const tile *t)
 {
     const attention_params *p = c->p;
-    int32_t qa = c->pos[q0], qz = c->pos[q0 + nq - 1], ka = c->pos[k0], kz = c->pos[k0 + nk - 1];
+    int32_t qa = c->pos[t->q0], qz = c->pos[t->q0 + t->nq - 1], ka = c->pos[t->k0], kz = c->pos[t->k0 + t->nk - 1];
     if (p->causal && ka > qz) return COVER_NONE;
     if (p->window == WINDOW_STANDARD && (int64_t)qa - kz >= p->window_size) return COVER_NONE;
     if (p->window == WINDOW_CHUNKED && kz < qa / p->window_size * p->window_size) return COVER_NONE;
@@ -75,9 +85,10 @@ static cover cover_of(const scene *c, int q0, int nq, int k0, int nk)
 }
 
 /* S = cap(scale q k) + bias, -inf where masked; with `cap_slope` the derivative of the cap goes there. */
-static void scores(const scene *c, int q0, int nq, int k0, int nk, cover seen, float *cap_slope)
+static void scores(const scene *c, const tile *t, cover seen, float *cap_slope)
 {
     const attention_params *p = c->p;
+    int q0 = t->q0, nq = t->nq, k0 = t->k0, nk = t->nk;
     gemm_args a = {
         .m = nq, .n = nk, .k = p->k_dim, .a = c->q.p + q0 * c->q.stride, .a_row = c->q.stride, .a_col = 1,
         .b = c->key.p + k0 * c->key.stride, .b_type = LOAM_F32, .b_stride = c->key.stride * 4, .b_turned = true,
@@ -106,9 +117,10 @@ static void scores(const scene *c, int q0, int nq, int k0, int nk, cover seen, f
 /* ---- forward ---- */
 
 /* Adds one tile of keys to the rows: m, sum and o are scaled to the new maximum. */
-static void add_tile(const scene *c, int q0, int nq, int k0, int nk)
+static void add_tile(const scene *c, const tile *t)
 {
     const kernels *k = c->k;
+    int q0 = t->q0, nq = t->nq, k0 = t->k0, nk = t->nk;
     for (int i = 0; i < nq; i++) {
         float *row = c->s + i * TILE, top, *o = c->o.p + (q0 + i) * c->o.stride;
         float total = k->learn->exp_sum(row, row, &top, nk);
@@ -136,11 +148,11 @@ static void forward_tile(const scene *c, int q0, const float *sink)
         memset(c->o.p + (q0 + i) * c->o.stride, 0, (size_t)c->p->v_dim * 4);
     }
     for (int k0 = 0; k0 < c->count; k0 += TILE) {
-        int nk = c->count - k0 < TILE ? c->count - k0 : TILE;
-        cover seen = cover_of(c, q0, nq, k0, nk);
+        tile t = tile_of(c, q0, k0);
+        cover seen = cover_of(c, &t);
         if (seen == COVER_NONE) continue;
-        scores(c, q0, nq, k0, nk, seen, NULL);
-        add_tile(c, q0, nq, k0, nk);
+        scores(c, &t, seen, NULL);
+        add_tile(c, &t);
     }
     for (int i = 0; i < nq; i++) {
         float *o = c->o.p + (q0 + i) * c->o.stride;
@@ -206,11 +218,12 @@ static float *row_or_null(rows r, int64_t i) { return r.p ? r.p + i * r.stride :
 static void backward_tile(const scene *c, const grads *g, int q0, int k0)
 {
     const attention_params *p = c->p;
-    int nq = c->count - q0 < TILE ? c->count - q0 : TILE, nk = c->count - k0 < TILE ? c->count - k0 : TILE;
+    tile t = tile_of(c, q0, k0);
+    int nq = t.nq, nk = t.nk;
     float cap_slope[TILE * TILE];
-    cover seen = cover_of(c, q0, nq, k0, nk);
+    cover seen = cover_of(c, &t);
     if (seen == COVER_NONE) return;
-    scores(c, q0, nq, k0, nk, seen, p->softcap > 0.0f ? cap_slope : NULL);
+    scores(c, &t, seen, p->softcap > 0.0f ? cap_slope : NULL);
     for (int i = 0; i < nq; i++)
         c->k->learn->exp_from(c->s + i * TILE, c->s + i * TILE, c->lse[(int64_t)(q0 + i) * p->n_head], nk);
     add_product(c, &(gemm_args){

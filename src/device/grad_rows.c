@@ -240,17 +240,24 @@ static uint64_t scramble(uint64_t x)
     return x ^ (x >> 31);
 }
 
+typedef struct drop_run {
+    int64_t t, c, n;       /* n values of token t from value c on */
+    const float *from;
+    float *to;
+    bool add;
+} drop_run;
+
 /* to (+)= from where kept, scaled so that the mean stays. */
-static void drop(const value *v, const worker *w, int64_t t, int64_t c, const float *from, float *to, int64_t n, bool add)
+static void drop(const value *v, const worker *w, const drop_run *r)
 {
     const grad_view *view = w->run->grads;
     float rate = v->p.dropout.rate, keep = rate < 1.0f ? 1.0f / (1.0f - rate) : 0.0f;
     uint32_t limit = rate < 1.0f ? (uint32_t)((double)rate * 4294967296.0) : UINT32_MAX;
-    uint64_t base = scramble(view->seed + 0x9E3779B97F4A7C15ull * (uint64_t)(v->id + 1)) + (uint64_t)view->row[t] * 0xD1342543DE82EF95ull;
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t dice = (uint32_t)(scramble(base + (uint64_t)(c + i) * 0x9E3779B97F4A7C15ull) >> 32);
-        float x = dice < limit ? 0.0f : from[i] * keep;
-        to[i] = add ? to[i] + x : x;
+    uint64_t base = scramble(view->seed + 0x9E3779B97F4A7C15ull * (uint64_t)(v->id + 1)) + (uint64_t)view->row[r->t] * 0xD1342543DE82EF95ull;
+    for (int64_t i = 0; i < r->n; i++) {
+        uint32_t dice = (uint32_t)(scramble(base + (uint64_t)(r->c + i) * 0x9E3779B97F4A7C15ull) >> 32);
+        float x = dice < limit ? 0.0f : r->from[i] * keep;
+        r->to[i] = r->add ? r->to[i] + x : x;
     }
 }
 
@@ -266,7 +273,7 @@ void learn_dropout(const step *s, worker *w)
     for (int64_t t = p.t0; t < p.t1; t++)
         for (int64_t c = 0, n; c < row; c += n) {
             n = piece(x, NULL, c, row);
-            drop(v, w, t, c, row_at(x, w, t, c), row_at(v, w, t, c), n, false);
+            drop(v, w, &(drop_run){ t, c, n, row_at(x, w, t, c), row_at(v, w, t, c), false });
         }
 }
 
@@ -277,7 +284,7 @@ void grad_dropout(const grad_step *g, worker *w)
     for (int64_t t = r.first; t < r.last; t++)
         for (int64_t c = 0, n; c < row; c += n) {
             n = piece(g->in[0], NULL, c, row);
-            drop(g->v, w, t, c, grad_dy(g, t) + c, grad_at(g->dx[0], g->in[0], t, c), n, grad_adds(g, 0));
+            drop(g->v, w, &(drop_run){ t, c, n, grad_dy(g, t) + c, grad_at(g->dx[0], g->in[0], t, c), grad_adds(g, 0) });
         }
 }
 

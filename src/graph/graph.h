@@ -196,6 +196,7 @@ typedef struct graph {
     value *strengths[2];       /* of the adapters: for all tokens, for the wanted rows */
     value *inputs[INPUT_COUNT];
     value *outputs[OUTPUT_COUNT];
+    bool watched;              /* somebody looks at products: each is computed, its input in floats is kept until it has been */
     loam_error error;          /* first mistake; code LOAM_OK when there is none */
 } graph;
 

@@ -72,7 +72,9 @@ static bool is_output(const graph *g, const value *v, output_kind *kind)
 
 static bool has_step(const value *v) { return op_split[v->op] != SPLIT_NONE; }
 
-/* Marks the values that an output or the cache needs; only those become steps. */
+static bool is_product(op_kind op) { return op == OP_MATMUL || op == OP_MATMUL_HEADS || op == OP_EXPERTS; }
+
+/* Marks the values that an output, the cache or a watcher needs; only those become steps. */
 static void mark_used(graph *g)
 {
     for (int i = 0; i < g->n_values; i++) g->values[i]->last_use = -1;
@@ -80,9 +82,12 @@ static void mark_used(graph *g)
         if (g->outputs[i]) g->outputs[i]->last_use = INT_MAX;
     for (int i = g->n_values - 1; i >= 0; i--) {
         value *v = g->values[i];
-        if (op_has_effect(v->op) && v->last_use < 0) v->last_use = v->id; /* an effect, not only a value */
+        bool shown = g->watched && is_product(v->op);
+        if ((shown || op_has_effect(v->op)) && v->last_use < 0) v->last_use = v->id; /* an effect, not only a value */
         if (v->place && v->last_use < 0) v->last_use = v->id;
         if (v->last_use < 0) continue;
+        value *floats = shown && v->src[1]->op == OP_ENCODE ? v->src[1]->src[0] : NULL;
+        if (floats && floats->last_use < v->id) floats->last_use = v->id;
         for (int s = 0; s < GRAPH_MAX_SRC; s++)
             if (v->src[s] && v->src[s]->last_use < v->id) v->src[s]->last_use = v->id;
     }

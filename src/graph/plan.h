@@ -70,6 +70,7 @@ typedef struct plan_run {
     bool (*abort)(void *user);        /* NULL: never; polled by the first thread */
     void *abort_user;
     atomic_int stop;                  /* set when abort, the observer or an operation of the caller said so */
+    _Atomic uint64_t cache_bytes;     /* of keys and values that attention has read */
     atomic_int bad_index;             /* 1 + id of a look-up that was given an index out of range; its row is zeros */
     /* Called by the first thread before (ask) and after a step, while all others wait; NULL: none. */
     bool (*observe)(void *user, const value *v, worker *w, bool ask, uint64_t ns);

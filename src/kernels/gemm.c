@@ -12,6 +12,11 @@ typedef struct space {
     float *b, *a, *tile, *rows; /* packed B, one panel of A, an incomplete tile, decoded rows */
 } space;
 
+/* The part of the product that is at work: columns and depth. */
+typedef struct chunk {
+    int64_t n0, n, k0, k;
+} chunk;
+
 #define B_FLOATS ((size_t)BLOCK_K * (BLOCK_N + MAX_LANES) + GEMM_SPILL)
 #define A_FLOATS ((size_t)BLOCK_K * MAX_LANES + GEMM_SPILL)
 #define ROW_FLOATS ((size_t)MAX_LANES * BLOCK_K > BLOCK_N ? (size_t)MAX_LANES * BLOCK_K : (size_t)BLOCK_N)
@@ -26,9 +31,10 @@ static space cut(void *scratch)
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* Columns [n0, n0 + n) of rows [k0, k0 + k) of B as panels of nr lanes, each k deep. */
-static void pack_b(const kernels *ks, const gemm_args *g, const space *s, int64_t n0, int64_t n, int64_t k0, int64_t k)
+/* The chunk's part of B as panels of nr lanes, each k deep. */
+static void pack_b(const kernels *ks, const gemm_args *g, const space *s, const chunk *at)
 {
+    int64_t n0 = at->n0, n = at->n, k0 = at->k0, k = at->k;
     const gemm_kernel *t = ks->gemm;
     const dtype_info *type = &dtype_table[g->b_type];
     bool plain = g->b_type == LOAM_F32;
@@ -64,20 +70,24 @@ static void pack_b(const kernels *ks, const gemm_args *g, const space *s, int64_
     }
 }
 
-static void pack_a(const gemm_kernel *t, const gemm_args *g, float *panel, int64_t i, int rows, int64_t k0, int64_t k)
+static void pack_a(const gemm_kernel *t, const gemm_args *g, float *panel, int64_t i, int rows, const chunk *at)
 {
-    const float *from = g->a + i * g->a_row + k0 * g->a_col;
-    if (g->a_col == 1) t->turn(from, g->a_row, rows, k, panel, t->mr);
-    else t->lay(from, g->a_col, rows, k, panel, t->mr);
+    const float *from = g->a + i * g->a_row + at->k0 * g->a_col;
+    if (g->a_col == 1) t->turn(from, g->a_row, rows, at->k, panel, t->mr);
+    else t->lay(from, g->a_col, rows, at->k, panel, t->mr);
 }
 
+typedef struct corner {
+    float *c;
+    int64_t rows, cols, stride;
+} corner;
+
 /* A tile at the edge goes through a whole one. */
-static void edge_tile(const gemm_kernel *t, const space *s, int64_t k, const float *b, float *c, const int64_t shape[3], bool add)
+static void edge_tile(const gemm_kernel *t, const space *s, int64_t k, const float *b, const corner *e, bool add)
 {
-    int64_t rows = shape[0], cols = shape[1], stride = shape[2];
-    for (int64_t r = 0; r < rows && add; r++) memcpy(s->tile + r * t->nr, c + r * stride, (size_t)cols * 4);
+    for (int64_t r = 0; r < e->rows && add; r++) memcpy(s->tile + r * t->nr, e->c + r * e->stride, (size_t)e->cols * 4);
     t->tile(k, s->a, b, s->tile, t->nr, add);
-    for (int64_t r = 0; r < rows; r++) memcpy(c + r * stride, s->tile + r * t->nr, (size_t)cols * 4);
+    for (int64_t r = 0; r < e->rows; r++) memcpy(e->c + r * e->stride, s->tile + r * t->nr, (size_t)e->cols * 4);
 }
 
 typedef struct span {
@@ -95,17 +105,16 @@ static void block(const kernels *ks, const gemm_args *g, const space *s, span ro
     const gemm_kernel *t = ks->gemm;
     for (int64_t n0 = cols.first; n0 < cols.last; n0 += BLOCK_N)
         for (int64_t k0 = 0; k0 < g->k; k0 += BLOCK_K) {
-            int64_t n = least(BLOCK_N, cols.last - n0), k = least(BLOCK_K, g->k - k0);
+            chunk at = { n0, least(BLOCK_N, cols.last - n0), k0, least(BLOCK_K, g->k - k0) };
             bool add = g->add || k0 > 0;
-            pack_b(ks, g, s, n0, n, k0, k);
+            pack_b(ks, g, s, &at);
             for (int64_t i = rows.first; i < rows.last; i += t->mr) {
                 int64_t m = least(t->mr, rows.last - i);
-                pack_a(t, g, s->a, i, (int)m, k0, k);
-                for (int64_t j = 0; j < n; j += t->nr) {
-                    float *c = g->c + i * g->c_stride + n0 + j;
-                    int64_t have = least(t->nr, n - j);
-                    if (m == t->mr && have == t->nr) t->tile(k, s->a, s->b + j * k, c, g->c_stride, add);
-                    else edge_tile(t, s, k, s->b + j * k, c, (int64_t[3]){ m, have, g->c_stride }, add);
+                pack_a(t, g, s->a, i, (int)m, &at);
+                for (int64_t j = 0; j < at.n; j += t->nr) {
+                    corner e = { g->c + i * g->c_stride + n0 + j, m, least(t->nr, at.n - j), g->c_stride };
+                    if (m == t->mr && e.cols == t->nr) t->tile(at.k, s->a, s->b + j * at.k, e.c, g->c_stride, add);
+                    else edge_tile(t, s, at.k, s->b + j * at.k, &e, add);
                 }
             }
         }

@@ -64,12 +64,15 @@ typedef void (*softcap_fn)(float *y, const float *x, float cap, int64_t n);     
 /* Rotates n_pairs pairs of one head by angles given as cos/sin tables [n_pairs] (magnitude already multiplied in).
  * neox: pairs are (i, i + n_pairs), else (2i, 2i + 1). In place. */
 typedef void (*rope_fn)(float *x, const float *cos_, const float *sin_, int n_pairs, bool neox);
+/* Orthonormal Hadamard transform of blocks of a power of two, in place; it undoes itself. n: a multiple of block. */
+typedef void (*hadamard_fn)(float *x, int64_t n, int64_t block);
 
 /* ---- attention -------------------------------------------------------------------------------------------------- */
 
 /* Partial results of n_q queries against one page of one key-value head (chunk c of the written order). */
 typedef struct attn_args {
     page_head page;
+    page_head next;           /* likely to be wanted next: may be fetched meanwhile; NULL pointers: not known */
     loam_type k_type, v_type;
     int k_dim, v_dim;
     const float *q;           /* [n_q][q_stride] floats; already multiplied by the score scale */
@@ -173,6 +176,7 @@ typedef struct kernels {
     softmax_fn softmax;
     softcap_fn softcap;
     rope_fn rope;
+    hadamard_fn hadamard;
     attn_fn attn;
     attn_merge_fn attn_merge;
     conv_fn conv;

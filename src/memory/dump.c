@@ -402,7 +402,7 @@ uint64_t memory_geometry(const memory *m)
     for (int i = 0; i < m->n_layer; i++) {
         const kv_layer *l = &m->layers[i];
         int32_t facts[] = { l->pages != NULL, l->group, (int32_t)l->shape.k_type, (int32_t)l->shape.v_type, l->shape.n_kv_head,
-                            l->shape.k_dim, l->shape.v_dim };
+                            l->shape.k_dim, l->shape.v_dim, l->shape.k_rotated, l->shape.v_rotated };
         h = XXH64(facts, sizeof facts, h);
         int64_t rows[] = { m->states.layers[i].r_row, m->states.layers[i].s_row };
         if (rows[0] || rows[1]) h = XXH64(rows, sizeof rows, h);

@@ -12,11 +12,15 @@
 
 /* ---- geometry ---- */
 
+/* Block of the Hadamard transform of heads of this width; 0 for types that keep every value by itself. */
+static int rotation_of(bool wanted, loam_type type, int dim) { return wanted && dtype_table[type].values > 1 ? dim & -dim : 0; }
+
 static loam_status shape_of(page_shape *s, const memory_params *p, const memory_layer *l, loam_error *err)
 {
     uint64_t k_row, v_row;
     loam_type k_type = l->encode ? LOAM_F32 : p->k_type, v_type = l->encode ? LOAM_F32 : p->v_type;
-    *s = (page_shape){ .k_type = k_type, .v_type = v_type, .n_kv_head = l->n_kv_head, .k_dim = l->k_dim, .v_dim = l->v_dim };
+    *s = (page_shape){ .k_type = k_type, .v_type = v_type, .n_kv_head = l->n_kv_head, .k_dim = l->k_dim, .v_dim = l->v_dim,
+                        .k_rotated = rotation_of(p->k_rotated, k_type, l->k_dim), .v_rotated = rotation_of(p->v_rotated, v_type, l->v_dim) };
     if (!dtype_row_bytes(k_type, l->k_dim, &k_row))
         return fail(err, LOAM_E_ARG, "cache type %s: key heads of %d values are not a multiple of its block", loam_type_name((int)p->k_type), l->k_dim);
     if (!dtype_row_bytes(v_type, l->v_dim, &v_row))
@@ -508,15 +512,43 @@ void memory_commit(memory *m)
     m->open = false;
 }
 
+/* Whether a's table comes before b's: by the pages from the first on, so that tables that begin alike are neighbours. */
+static bool before(const kv_run *a, const kv_run *b)
+{
+    int n = a->n_pages < b->n_pages ? a->n_pages : b->n_pages;
+    for (int i = 0; i < n; i++)
+        if (a->pages[i] != b->pages[i]) return a->pages[i] < b->pages[i];
+    return a->n_pages < b->n_pages;
+}
+
+/* Brings runs that share pages together; equal ones stay in their order. */
+static void sort_runs(kv_run *runs, int n)
+{
+    for (int i = 1; i < n; i++) {
+        kv_run x = runs[i];
+        int lo = 0, hi = i;
+        while (lo < hi) {
+            int mid = lo + (hi - lo) / 2;
+            if (before(&x, &runs[mid])) hi = mid;
+            else lo = mid + 1;
+        }
+        memmove(runs + lo + 1, runs + lo, (size_t)(i - lo) * sizeof *runs);
+        runs[lo] = x;
+    }
+}
+
 /* Consecutive tokens of one sequence that end in the same table form a run. */
 static void make_runs(const memory *m, const mem_group *g, int first, int n, kv_group *out)
 {
     int count = 0;
+    bool shared = false;
     for (int i = 0; i < n; i++) {
         const mem_table *t = &g->tables[m->lead[first + i]];
+        shared = shared || (t->n > 0 && g->pages[t->pages[0]].owners > 1);
         if (count > 0 && m->lead[first + i] == m->lead[first + i - 1]) g->runs[count - 1].count++;
         else g->runs[count++] = (kv_run){ .first = i, .count = 1, .pages = t->pages, .n_pages = t->n };
     }
+    if (shared) sort_runs(g->runs, count);
     *out = (kv_group){ .runs = g->runs, .n_runs = count, .slots = g->slots, .first_slot = g->first_slot + first, .slot_pos = g->slot_pos };
 }
 

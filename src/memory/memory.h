@@ -41,6 +41,7 @@ typedef struct memory_params {
     int64_t n_ctx_seq;       /* tokens of one sequence */
     int n_seq_max, n_batch;
     loam_type k_type, v_type;
+    bool k_rotated, v_rotated; /* rows of block types go through a Hadamard transform (tensor/pages.h) */
     int n_rs_seq;            /* tokens by which a recurrent state can be taken back */
     int64_t n_encode;        /* tokens of layers that encode, of all sequences with those of an open batch */
 } memory_params;

@@ -1,7 +1,7 @@
 /* data_pack.c - pieces of documents are laid into rows.
  *
- * About DATA_POOL pieces wait. A row begins with the one that has waited longest; then, as long as one fits into what is left
- * of the row, the longest that fits. The rest is padding, a few percent. Whole documents stay whole, and where a document's
+ * About DATA_POOL pieces wait. A row begins with the one that has waited longest; then come, as long as any fit into what is
+ * left of the row, the two or the one that fill it best. The rest is padding, about one percent. Whole documents stay whole, and where a document's
  * last token is known its label is, too: the token that ends a document is a label only, never an input. */
 #include <string.h>
 
@@ -89,14 +89,25 @@ static loam_status refill(loam_data *d, loam_error *err)
     return LOAM_OK;
 }
 
-/* The longest piece that waits and fits, for an empty row the first one that waits; n_pool where there is none. */
-static size_t choose(const loam_data *d, int32_t room)
+/* What goes into a row next: for an empty one the piece that has waited longest; then the two pieces, or the one, that fill it
+ * best. n_pool for "none". */
+typedef struct choice {
+    size_t first, second;
+} choice;
+
+static choice choose(const loam_data *d, int32_t room)
 {
-    size_t best = d->n_pool;
+    choice best = { d->n_pool, d->n_pool };
+    int32_t most = 0;
     for (size_t i = 0; i < d->n_pool; i++) {
-        if (d->pool[i].laid) continue;
-        if (room == d->p.n_ctx) return i;
-        if (d->pool[i].n <= room && (best == d->n_pool || d->pool[i].n > d->pool[best].n)) best = i;
+        int32_t n = d->pool[i].n;
+        if (d->pool[i].laid || n > room) continue;
+        if (room == d->p.n_ctx) return (choice){ i, d->n_pool };
+        if (n > most) most = n, best = (choice){ i, d->n_pool };
+        for (size_t k = i + 1; k < d->n_pool; k++) {
+            int32_t both = n + d->pool[k].n;
+            if (!d->pool[k].laid && both <= room && both > most) most = both, best = (choice){ i, k };
+        }
     }
     return best;
 }
@@ -125,23 +136,29 @@ static void pad(loam_data_rows *r, size_t at, int32_t n, int32_t document)
     }
 }
 
+static void take(loam_data *d, size_t i, size_t at, int32_t *used, int32_t *document)
+{
+    if (i == d->n_pool) return;
+    lay(&d->rows, at + (size_t)*used, &d->pool[i], (*document)++);
+    *used += d->pool[i].n;
+    d->pool[i].laid = true;
+    d->n_laid++;
+}
+
 static loam_status fill_row(loam_data *d, int32_t row, int32_t *document, loam_error *err)
 {
-    loam_data_rows *r = &d->rows;
     int32_t used = 0, n_ctx = d->p.n_ctx;
     size_t at = (size_t)row * (size_t)n_ctx;
     for (;;) {
         loam_status s = refill(d, err);
         if (s != LOAM_OK) return s;
-        size_t i = choose(d, n_ctx - used);
-        if (i == d->n_pool) break;
-        lay(r, at + (size_t)used, &d->pool[i], (*document)++);
-        used += d->pool[i].n;
-        d->pool[i].laid = true;
-        d->n_laid++;
+        choice c = choose(d, n_ctx - used);
+        if (c.first == d->n_pool) break;
+        take(d, c.first, at, &used, document);
+        take(d, c.second, at, &used, document);
     }
-    if (used && used < n_ctx) pad(r, at + (size_t)used, n_ctx - used, (*document)++);
-    if (used) r->n_rows++;
+    if (used && used < n_ctx) pad(&d->rows, at + (size_t)used, n_ctx - used, (*document)++);
+    d->rows.n_rows += used > 0;
     return LOAM_OK;
 }
 

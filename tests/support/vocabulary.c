@@ -1,3 +1,4 @@
+/* vocabulary.c - see vocabulary.h. */
 #include "vocabulary.h"
 
 #include <string.h>

@@ -313,8 +313,8 @@ static void times_are_booked_right(void **state)
     f = loam_context_perf(ctx);
     assert_true(f.n_prompt == 0 && f.n_gen == 0 && f.gen_ns == 0 && f.load_ns > 0 && f.n_plans == 0);
     assert_int_equal(loam_memory_n_tokens(ctx), 33);
-    assert_int_equal(loam_memory_seq_cp(ctx, 0, 1, -1, -1, &err), LOAM_OK);
-    assert_int_equal(loam_memory_n_tokens(ctx), 33);
+    assert_int_equal(loam_memory_seq_cp(ctx, 0, 1, -1, -1, &err), LOAM_OK); /* its one token gives way */
+    assert_int_equal(loam_memory_n_tokens(ctx), 32);
     loam_context_free(ctx);
 }
 

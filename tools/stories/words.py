@@ -2,10 +2,12 @@
 
 GIRLS = """Mia Anna Lily Rosa Ella Nora Ida Clara Greta Hanna Lucy Maya Nina Olive Pearl Ruby Sara Tess Wilma Zoe Alma Bella Daisy
 Edith Flora Ivy June Kira Lena Molly Nell Poppy Sofia Tilda Vera Willa Amina Leila Mei Yuki Priya Zara Carmen Ines Freya Astrid
-Marta Paula Elsa Jenny""".split()
+Marta Paula Elsa Jenny Abby Beth Carla Dora Emma Fiona Gwen Heidi Isla Judy Kate Lotte Mona Nadia Olga Petra Rita Selma Tina Ursula
+Vicky Wendy Xenia Yara Zelda Aisha Linh Sana Noor Anya""".split()
 BOYS = """Tom Ben Max Leo Sam Finn Jack Otto Paul Emil Hugo Noah Oscar Peter Theo Will Anton Bruno Carl David Eli Felix George Henry
 Ivan Jonas Karl Liam Milo Nils Oliver Pablo Ravi Simon Toby Victor Walter Kofi Omar Kenji Marco Luca Rolf Erik Mateo Jamal Arthur
-Edwin Louis Rufus""".split()
+Edwin Louis Rufus Adam Boris Colin Dylan Eric Frank Gabriel Harry Igor Jakob Kevin Lars Martin Nathan Olaf Patrick Quentin Robin Stefan
+Theodor Urs Vincent Wilbur Xavier Yusuf Zack Tariq Hiro Diego Pavel""".split()
 PETS_SHE = """Pippa Dot Honey Bramble Clover Fern Hazel Maple Minnie Nutmeg Penny Petal Plum Posy Pumpkin Rosie Tansy Tilly Tulip
 Bluebell Cherry Cinnamon Coco Dapple Dolly Fluff Ginger Juniper Lulu Misty Mittens Mossy Peaches Pebble Sunny Velvet Willow
 Biscuit Snowdrop Wren""".split()
@@ -113,13 +115,17 @@ COLOURS = "red blue green yellow purple orange white brown pink golden silver st
 TREASURES = """ball|kite|doll|teddy bear|toy boat|wooden horse|drum|whistle|scarf|hat|cap|umbrella|lantern|basket|blanket|pillow|book|
 picture book|bell|button|ring|marble|shell|feather|flute|music box|toy train|spinning top|bucket|balloon|ribbon|bracelet|necklace|
 coat|backpack|key|cup|spoon|notebook|toy car|puppet|paper boat|pocket watch|magnifying glass|brush|little flag|wooden spoon|
-toy duck|jump rope|paint box|toy rabbit|star on a string|snow globe""".replace("\n", "").split("|")
+toy duck|jump rope|paint box|compass|telescope|hammer|shovel|fishing rod|blue cape|crown|mask|tambourine|accordion|trumpet|pinwheel|
+walking stick|straw hat|clay pot|purse|medal|chess piece|bird whistle|hand mirror|sleeping bag|lunch box|toy tractor|sailor cap|comb|
+thimble|candle holder|feather pen|map|treasure chest|wooden sword|cuckoo clock|toy rabbit|star on a string|snow globe""".replace("\n", "").split("|")
 PAIRS = "mittens|boots|gloves|socks|slippers|skates|glasses|shoes|crayons|marbles".split("|")
-GIFTS = """jar of honey|honey cake|apple pie|bunch of daisies|bunch of tulips|bag of nuts|basket of strawberries|warm scarf|painted stone|wooden boat|
+GIFTS = """jar of honey|basket of mushrooms|bag of raisins|box of chocolates|woollen blanket|wooden flute|bunch of roses|glass marble|
+pair of socks|spinning top|jar of cherries|bowl of raspberries|seed cake|handkerchief|wooden spoon|toy sailor|clay bird|honey cake|apple pie|bunch of daisies|bunch of tulips|bag of nuts|basket of strawberries|warm scarf|painted stone|wooden boat|
 little drum|picture of the sea|knitted hat|loaf of bread|pot of jam|basket of cherries|bag of plums|lemon cake|tin of biscuits|
 flower crown|paper star|sun hat|bird house|soft pillow|carrot cake|jar of sweets|small lantern|silver bell|bag of walnuts""".replace("\n", "").split("|")
 FOODS = """apple|pear|cookie|pancake|carrot|bun|sandwich|muffin|pie|plum|peach|sausage|cake|biscuit|potato|tomato|pumpkin|melon|
-honey bun|corn cob|cheese roll|jam tart|nut bar|banana""".replace("\n", "").split("|")
+honey bun|corn cob|radish|cucumber|turnip|apricot|fig|orange|lemon bun|waffle|pretzel|doughnut|oat biscuit|raisin bun|dumpling|onion roll|
+cheese roll|jam tart|nut bar|banana""".replace("\n", "").split("|")
 DISHES = """tomato soup|pumpkin soup|apple cake|blueberry pie|pancakes|carrot stew|mushroom soup|noodle soup|cherry tart|potato salad|
 fresh bread|porridge with honey|vegetable stew|rice pudding|plum dumplings|cinnamon rolls|cheese pie|nut bread|lemon cake|pear crumble""".replace("\n", "").split("|")
 SEEDS = "sunflower|pumpkin|bean|tulip|apple|pea|tomato|strawberry|poppy|cherry|daisy|melon|rose|carrot".split("|")
@@ -128,12 +134,14 @@ row a boat|knit|do a handstand|fly a kite|catch a ball|jump rope|write a letter|
 make a fire|build a snowman|tell jokes|blow bubbles|walk on stilts""".replace("\n", "").split("|")
 GAMES = """hide and seek|tag|catch|leapfrog|marbles|hopscotch|football|a guessing game|pirates|kings and queens|shadow games|
 treasure hunt|hoops|skipping|jumping over puddles""".replace("\n", "").split("|")
-JOBS = """baker|miller|fisherman|gardener|shoemaker|teacher|postman|farmer|tailor|painter|carpenter|clockmaker|shepherd|librarian|
+JOBS = """baker|miller|chimney sweep|watchmaker|weaver|fishmonger|bus driver|nurse|bookseller|gatekeeper|bell ringer|cheese maker|basket maker|goldsmith|fisherman|gardener|shoemaker|teacher|postman|farmer|tailor|painter|carpenter|clockmaker|shepherd|librarian|
 doctor|blacksmith|lighthouse keeper|captain|potter|beekeeper|ferryman|cook|musician|toymaker""".replace("\n", "").split("|")
 SPEAKING = """teapot|lantern|clock|broom|kite|scarecrow|snowman|boat|bell|candle|chair|umbrella|wagon|lamp post|toy soldier|kettle|
 wheelbarrow|pencil|mirror|drum|cup|weather vane|blanket|sailing ship|rocking horse|button|coat|ladder|tin box|windmill""".replace("\n", "").split("|")
 TRAITS = {
-    "brave": "was not afraid of [spiders|loud noises|the dark|anything]", "shy": "did not like to talk to strangers",
+    "brave": "was not afraid of [spiders|loud noises|the dark|anything]", "thoughtful": "thought about everything twice", "friendly": "said good morning to everyone", "noisy": "made more noise than a whole band",
+    "tidy": "put everything in its place", "daring": "tried everything once", "honest": "never told a lie", "forgetful": "often forgot where {h.he} had put {h.his} things",
+    "shy": "did not like to talk to strangers",
     "curious": "wanted to know everything", "kind": "liked to help others", "careful": "always looked twice", "cheerful": "sang from morning to evening",
     "clever": "had an idea for everything", "dreamy": "often forgot what [he|she] was doing", "stubborn": "never gave up easily",
     "quick": "was always the first at the door", "gentle": "never hurt even a fly", "funny": "made everyone laugh", "patient": "could wait for a long time",
