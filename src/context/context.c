@@ -76,10 +76,11 @@ static loam_status settle(loam_context_params *p, int64_t *n_ctx_seq, const loam
     return status != LOAM_OK ? status : check_type("type_v", p->type_v, err);
 }
 
+/* By measurement (docs/cache-types.md): levels around zero gain from it below 8 bits, levels above a minimum lose. */
 static bool rotates(const loam_context_params *p, loam_type type)
 {
-    (void)type;
-    return p->cache_rotation == LOAM_ROTATION_ON;
+    if (p->cache_rotation != LOAM_ROTATION_AUTO) return p->cache_rotation == LOAM_ROTATION_ON;
+    return type == LOAM_Q5_0 || type == LOAM_Q4_0 || type == LOAM_IQ4_NL;
 }
 
 static memory_params memory_of(const loam_context_params *p, int64_t n_ctx_seq, const loam_model *model, memory_layer *layers)
