@@ -165,6 +165,17 @@ static void put_name(hf_build *b)
     if (end > begin) gguf_set_text(b->b, "general.name", b->path + begin, end - begin);
 }
 
+/* GGUF models of some architectures see everything where the folder's has a window: the same within the window. */
+static void warn_window(hf_build *b)
+{
+    int64_t window = hf_config_int(b, "sliding_window", 0), context = hf_config_int(b, "max_position_embeddings", 0);
+    for (const hf_key *k = b->arch->keys; k->from; k++)
+        if (strcmp(k->from, "sliding_window") == 0) return;
+    if (window > 0 && window < context && hf_config_bool(b, "use_sliding_window", true))
+        log_at(LOAM_LOG_WARN, "%s: models of '%s' have no sliding window; beyond its %lld tokens they see more than this one was trained with",
+               b->path, b->arch->name, (long long)window);
+}
+
 void hf_put_config(hf_build *b)
 {
     gguf_set_text(b->b, "general.architecture", b->arch->name, strlen(b->arch->name));
@@ -175,6 +186,7 @@ void hf_put_config(hf_build *b)
     check_quantization(b);
     for (const hf_key *k = b->arch->keys; k->from && b->status == LOAM_OK; k++) put_key(b, k);
     if (b->status != LOAM_OK) return;
+    warn_window(b);
     if (hf_config_get(b, "num_key_value_heads")) hf_set_int(b, "attention.head_count_kv", b->n_head_kv);
     if (hf_config_get(b, "head_dim")) {
         hf_set_int(b, "attention.key_length", b->head_dim);

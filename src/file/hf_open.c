@@ -41,6 +41,7 @@ static void put_types(hf_build *b)
     }
     bool f16 = bytes[LOAM_F16] > bytes[LOAM_F32], bf16 = bytes[LOAM_BF16] > bytes[LOAM_F32] && bytes[LOAM_BF16] > bytes[LOAM_F16];
     gguf_set_u32(b->b, "general.file_type", bf16 ? 32 : f16 ? 1 : 0);
+    hf_set_int(b, "vocab_size", b->n_vocab);
     if (b->n_vocab > LIMIT_VOCAB) hf_fail(b, LOAM_E_FORMAT, "the token table has %lld rows", (long long)b->n_vocab);
 }
 

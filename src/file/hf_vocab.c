@@ -169,9 +169,6 @@ void hf_put_vocab(hf_build *b)
         put_tokens(b, &v);
         if (!index_tokens(&v)) b->status = fail_nomem(b->err, "the vocabulary", v.n);
         else hf_put_special(b, &v);
-    } else if (b->status == LOAM_OK) {
-        gguf_set_text(b->b, "tokenizer.ggml.model", "none", 4);
-        hf_set_int(b, "vocab_size", b->n_vocab);
-    }
+    } else if (b->status == LOAM_OK) gguf_set_text(b->b, "tokenizer.ggml.model", "none", 4);
     free_vocab(&v);
 }

@@ -454,9 +454,31 @@ static void put_value(const filler *f, const hf_part *p, scale_form form, int64_
     store(f->item->type, x, f->out);
 }
 
+/* A row that has to be computed; the scale is the same for a run of columns. `small` has the values of 8-bit floats. */
+static void put_row(filler *f, const hf_part *p, scale_form form, int64_t row, const float *small)
+{
+    int64_t cols = p->t->n_dims ? p->t->shape[p->t->n_dims - 1] : 1, run = form == SCALE_BLOCK ? f->w->block[1] : cols;
+    const uint8_t *bytes = p->t->data + row * cols; /* of 8-bit floats */
+    bool is_small = p->t->dtype == ST_F8_E4M3 || p->t->dtype == ST_F8_E5M2;
+    for (int64_t c = 0; c < cols;) {
+        float scale = form == SCALE_NONE ? 1 : scale_at(f->w, p, form, row, c);
+        for (int64_t end = c + run < cols ? c + run : cols; c < end; c++, f->out += f->size) {
+            float x = (is_small ? small[bytes[c]] : value_at(p->t, row * cols + c)) * scale;
+            x = f->item->factor * x;
+            store(f->item->type, f->item->plus_one ? x + 1 : x, f->out);
+        }
+    }
+}
+
+static void small_values(const st_tensor *t, float small[256])
+{
+    for (int i = 0; i < 256; i++) small[i] = t->dtype == ST_F8_E4M3 ? e4m3((uint8_t)i) : f16_to_f32((uint16_t)(i << 8));
+}
+
 /* One part, in the order of the directory. */
 static void fill_part(filler *f, const hf_part *p)
 {
+    float small[256];
     const hf_item *item = f->item;
     scale_form form = form_of(f->w, p);
     int64_t cols = p->t->n_dims ? p->t->shape[p->t->n_dims - 1] : 1;
@@ -468,14 +490,13 @@ static void fill_part(filler *f, const hf_part *p)
                 put_value(f, p, form, p->row + r, source_row(c, cols, item->heads));
         return;
     }
+    small_values(p->t, small);
     for (int64_t r = 0; r < p->rows; r++) {
         int64_t row = p->row + source_row(r, p->rows, item->heads);
         if (copy) {
             memcpy(f->out, p->t->data + (uint64_t)(row * cols) * f->size, (uint64_t)cols * f->size);
             f->out += (uint64_t)cols * f->size;
-        } else {
-            for (int64_t c = 0; c < cols; c++, f->out += f->size) put_value(f, p, form, row, c);
-        }
+        } else put_row(f, p, form, row, small);
     }
 }
 
