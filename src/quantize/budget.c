@@ -76,7 +76,8 @@ static bool usable(const gguf_tensor *t, int type, bool weighted, uint64_t *byte
 /* Options by size, the original last. */
 static void find_options(const planning *g, const gguf_tensor *t, budget_item *item, allocate_item *a)
 {
-    bool weighted = imatrix_find(g->im, t->name) && imatrix_check(g->im, t->name, t->ne[0], t->ne[2] * t->ne[3], NULL) == LOAM_OK;
+    bool weighted = !g->im || (imatrix_find(g->im, t->name) &&
+                               imatrix_check(g->im, t->name, t->ne[0], t->ne[2] * t->ne[3], NULL) == LOAM_OK);
     for (size_t k = 0; k < sizeof candidates / sizeof *candidates; k++) {
         uint64_t bytes;
         if (too_small(g, candidates[k]) || !usable(t, candidates[k], weighted, &bytes)) continue;
@@ -89,18 +90,29 @@ static void find_options(const planning *g, const gguf_tensor *t, budget_item *i
     item->type[a->n++] = (int)t->type;
 }
 
-static loam_status find_items(planning *g, loam_error *err)
+static loam_status start_items(planning *g, loam_error *err)
 {
     loam_budget *b = g->b;
     b->n_tensors = gguf_tensor_count(g->in);
-    b->items = mem_zalloc_array(b->n_tensors, sizeof *b->items);
-    b->options = mem_zalloc_array(b->n_tensors, sizeof *b->options);
+    b->items = mem_alloc_array(b->n_tensors, sizeof *b->items);
+    b->options = mem_alloc_array(b->n_tensors, sizeof *b->options);
     b->types = mem_alloc_array(b->n_tensors, sizeof *b->types);
     g->encoded = mem_zalloc_array(b->n_tensors, sizeof *g->encoded);
     g->encoded_as = mem_zalloc_array(b->n_tensors, sizeof *g->encoded_as);
     if (!b->items || !b->options || !b->types || !g->encoded || !g->encoded_as)
         return fail_nomem(err, "a plan of types", b->n_tensors * sizeof *b->items);
     for (uint32_t i = 0; i < b->n_tensors; i++) b->values += (uint64_t)gguf_values(gguf_tensor_at(g->in, i));
+    return LOAM_OK;
+}
+
+/* The tensors whose type can be chosen; as long as there are no column weights, they are taken to be there. */
+static loam_status find_items(planning *g, loam_error *err)
+{
+    loam_budget *b = g->b;
+    memset(b->items, 0, b->n_tensors * sizeof *b->items);
+    memset(b->options, 0, b->n_tensors * sizeof *b->options);
+    b->n = 0;
+    b->fixed_bytes = 0;
     for (uint32_t i = 0; i < b->n_tensors; i++) {
         const gguf_tensor *t = gguf_tensor_at(g->in, i);
         mix_tensor m = { .name = t->name, .ne = { t->ne[0], t->ne[1], t->ne[2], t->ne[3] }, .type = (int)t->type };
@@ -511,6 +523,9 @@ static loam_status make_plan(planning *g, const char *path, loam_error *err)
     trial_params tp = { path, p->text, p->text_len, p->n_ctx, p->n_tokens, p->n_threads, p->imatrix, p->progress, p->progress_user };
     loam_status status = gguf_open(&g->in, path, 0, err);
     if (status == LOAM_OK) status = pool_new(&g->threads, p->n_threads ? p->n_threads : os_cpu_count(), err);
+    if (status == LOAM_OK) status = start_items(g, err);
+    if (status == LOAM_OK) status = find_items(g, err);
+    if (status == LOAM_OK) status = find_limit(g, err); /* what cannot be is said before the work */
     if (status == LOAM_OK) status = trial_open(&g->t, &tp, err);
     g->im = p->imatrix ? p->imatrix : g->t.own;
     if (status == LOAM_OK) status = find_items(g, err);
