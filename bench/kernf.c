@@ -89,6 +89,7 @@ static void run_attn(void *arg)
     for (int i = 0; i < b->pages; i++) {
         b->args.page.k = b->k + (size_t)i * b->k_bytes;
         b->args.page.v = b->v + (size_t)i * b->v_bytes;
+        b->args.next = i + 1 < b->pages ? (page_head){ b->k + (size_t)(i + 1) * b->k_bytes, b->v + (size_t)(i + 1) * b->v_bytes } : (page_head){ NULL, NULL };
         b->fn(&b->args);
     }
 }
@@ -191,6 +192,12 @@ int main(int argc, char **argv)
             bench_attn(k, LOAM_F16, dim, 64, true, 16);
             bench_attn(k, LOAM_F16, dim, 128, false, 16);
             bench_attn(k, LOAM_F32, dim, 4, false, 16);
+            static const loam_type blocks[] = { LOAM_Q8_0, LOAM_Q5_1, LOAM_Q5_0, LOAM_Q4_1, LOAM_Q4_0, LOAM_IQ4_NL };
+            for (int t = 0; t < 6; t++) {
+                bench_attn(k, blocks[t], dim, 4, false, 16);
+                bench_attn(k, blocks[t], dim, 4, false, 4096);
+                bench_attn(k, blocks[t], dim, 64, false, 16);
+            }
             bench_attn(k, LOAM_F32, dim, 64, false, 16);
             bench_attn(k, LOAM_BF16, dim, 4, false, 16);
             bench_attn(k, LOAM_Q8_0, dim, 4, false, 16);

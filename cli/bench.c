@@ -81,6 +81,18 @@ static void summarize(bench *b, result *r)
     r->most = b->speeds[b->repetitions - 1];
 }
 
+/* Brings the context to its depth: cuts off what the last run added where the model can, else reads the depth again. */
+static int to_depth(bench *b, bool writing, loam_error *err)
+{
+    int32_t count = writing ? b->sequences : 1;
+    bool kept = b->depth > 0;
+    for (int32_t q = 0; q < count && kept; q++)
+        kept = loam_memory_seq_pos_max(b->s.ctx, q) >= b->depth - 1 && loam_memory_seq_rm(b->s.ctx, q, b->depth, -1);
+    if (kept) return 0;
+    loam_memory_clear(b->s.ctx);
+    return fill(b, count, b->depth, err);
+}
+
 /* Runs one test; generation where `writing`. An exit code. */
 static int test(bench *b, bool writing, int64_t n, progress *bar, result *r)
 {
@@ -91,8 +103,7 @@ static int test(bench *b, bool writing, int64_t n, progress *bar, result *r)
     snprintf(r->name, sizeof r->name, "%s%lld%s%s", writing ? "tg" : "pp", (long long)n, side, depth);
     r->tokens = writing ? n * b->sequences : n;
     for (int i = 0; i <= b->repetitions; i++) { /* run 0 warms up */
-        loam_memory_clear(b->s.ctx);
-        int code = fill(b, writing ? b->sequences : 1, b->depth, &err);
+        int code = to_depth(b, writing, &err);
         if (code == 0 && writing) code = step(b, 0, &err);
         uint64_t start = now_ns();
         if (code == 0 && !writing) code = fill(b, 1, n, &err);

@@ -36,6 +36,13 @@ static int32_t rope_scaling(const options *o)
     return strcasecmp(name, "none") == 0 ? LOAM_ROPE_NONE : strcasecmp(name, "linear") == 0 ? LOAM_ROPE_LINEAR : LOAM_ROPE_YARN;
 }
 
+static int32_t cache_rotation(const options *o)
+{
+    const char *name = opt_text(o, OPT_CACHE_ROTATION);
+    if (!name || strcasecmp(name, "auto") == 0) return LOAM_ROTATION_AUTO;
+    return strcasecmp(name, "on") == 0 ? LOAM_ROTATION_ON : LOAM_ROTATION_OFF;
+}
+
 /* The cache is kept as exact as the weights are. */
 static loam_type cache_type(const session *s, const options *o, option_id id)
 {
@@ -53,6 +60,7 @@ loam_context_params session_params(const session *s, const options *o)
     if (opt_given(o, OPT_THREADS_BATCH)) p.n_threads_batch = (int32_t)opt_int(o, OPT_THREADS_BATCH);
     p.type_k = cache_type(s, o, debug ? OPT_DEBUG_TYPE_K : OPT_TYPE_K);
     p.type_v = cache_type(s, o, debug ? OPT_DEBUG_TYPE_V : OPT_TYPE_V);
+    p.cache_rotation = cache_rotation(o);
     p.rope_scaling = rope_scaling(o);
     if (opt_given(o, OPT_ROPE_FREQ_BASE)) p.rope_freq_base = (float)opt_num(o, OPT_ROPE_FREQ_BASE);
     if (opt_given(o, OPT_ROPE_FREQ_SCALE)) p.rope_freq_scale = (float)opt_num(o, OPT_ROPE_FREQ_SCALE);
@@ -66,8 +74,9 @@ int session_context(session *s, const options *o, const loam_context_params *p)
     loam_error err;
     uint64_t start = now_ns();
     if (loam_context_new(&s->ctx, s->model, p, &err) != LOAM_OK) return say_error(o, &err);
+    int code = session_adapters(s, o);
     s->load_ns += now_ns() - start;
-    return EXIT_DONE;
+    return code;
 }
 
 int session_need_tokenizer(const session *s, const options *o)
@@ -79,6 +88,7 @@ int session_need_tokenizer(const session *s, const options *o)
 void session_close(session *s)
 {
     loam_context_free(s->ctx);
+    session_drop_adapters(s);
     loam_model_free(s->model);
     memset(s, 0, sizeof *s);
 }

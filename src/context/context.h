@@ -23,7 +23,7 @@ typedef struct plan_shape {
 
 typedef struct kept_plan {
     plan_shape shape;
-    bool want_embd;
+    bool want_embd, causal;
     uint64_t used;                 /* when it ran last: the oldest makes room */
     plan *p;
 } kept_plan;
@@ -50,7 +50,9 @@ struct loam_context {
     int64_t n_ctx_seq;
     memory *mem;
     memory_layer *layers;
-    pool *threads;
+    bool running;                  /* inside a decode: callbacks must not come back in */
+    pool *threads;                 /* own ones; NULL while pools are lent */
+    int n_most;                    /* threads that plans and buffers are made for */
     const kernels *k;
     kept_plan plans[PLANS_KEPT];
     uint64_t clock;
@@ -70,8 +72,6 @@ struct loam_context {
     int32_t *out_rows;             /* [n_ubatch] */
     full_batch batch;
     loam_perf perf;
-    loam_observe_fn observe;
-    void *observe_user;
     context_watch_fn watch;        /* takes the place of the observer */
     void *watch_user;
     loam_adapter *adapters[LOAM_MAX_ADAPTERS];
@@ -87,10 +87,25 @@ struct loam_context {
 /* Fills in the defaults and checks every field of every token; changes nothing else. LOAM_E_ARG with the token and field. */
 loam_status batch_fill(loam_context *ctx, const loam_batch *in, bool encode, loam_error *err);
 
+/* Of a model that was opened for its vocabulary: no layers, no buffers, nothing to decode. */
+static inline bool context_is_empty(const loam_context *ctx) { return model_vocab_only(ctx->model); }
+
+/* settings.c: ctx->p and n_ctx_seq from what the caller gave; a message to the log of the context. */
+loam_status context_settle(loam_context *ctx, const loam_context_params *given, loam_error *err);
+void context_log(const loam_context_params *p, loam_log_level level, const char *fmt, ...) LOAM_PRINTF(3, 4);
+
+/* threads.c: those of a run of n_tokens; own threads where none are lent; buffers and own threads for at least n. */
+pool *context_pool(const loam_context *ctx, int n_tokens);
+loam_status context_start_threads(loam_context *ctx, loam_error *err);
+loam_status context_fit_threads(loam_context *ctx, int n, loam_error *err);
+
+/* Forgets all kept plans: they were made for other adapters, threads or weights. */
+void context_drop_plans(loam_context *ctx);
+/* Room for n output rows. */
+loam_status context_fit_outputs(loam_context *ctx, size_t n, bool logits, loam_error *err);
+
 /* The plan of a shape, made now if it is not kept; buffers are large enough for it afterwards. */
 loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error *err);
-/* Kept plans were made for other adapters or weights. */
-void context_forget_plans(loam_context *ctx);
 /* A run of p with the context's buffers and threads, for n tokens. */
 plan_run context_run(loam_context *ctx, plan *p, int n);
 
@@ -109,6 +124,9 @@ void context_set_watch(loam_context *ctx, context_watch_fn fn, void *user);
 
 /* Shows a step to the observer; plan_run.observe of a context that has one. */
 bool context_observe(void *ctx, const value *v, worker *w, bool ask, uint64_t ns);
+
+/* Of the model with the adapters and control vectors that are on for a sequence, -1: for all: what a state belongs to. */
+uint64_t context_fingerprint(const loam_context *ctx, int32_t seq);
 
 /* Strength of every adapter for every token of the filled batch. */
 void context_fill_strengths(loam_context *ctx);

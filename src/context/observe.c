@@ -1,13 +1,6 @@
 /* observe.c - shows the steps of a decode to the caller's observer, as plain records. */
 #include "context/context.h"
 
-void loam_context_set_observer(loam_context *ctx, loam_observe_fn fn, void *user)
-{
-    if (!ctx) return;
-    ctx->observe = fn;
-    ctx->observe_user = user;
-}
-
 void context_set_watch(loam_context *ctx, context_watch_fn fn, void *user)
 {
     ctx->watch = fn;
@@ -16,7 +9,7 @@ void context_set_watch(loam_context *ctx, context_watch_fn fn, void *user)
 
 static void fill(loam_node *n, const value *v, const worker *w, bool with_data)
 {
-    *n = (loam_node){ .op = op_name(v->op), .name = v->name, .layer = v->layer, .id = v->id, .type = v->type };
+    *n = (loam_node){ .op = op_name(v->op), .name = v->name, .layer = v->layer, .id = v->uid, .type = v->type };
     for (int i = 0; i < 4; i++) n->ne[i] = v->ne[i], n->nb[i] = v->nb[i];
     if (with_data) n->data = value_data(v, w);
 }
@@ -37,5 +30,5 @@ bool context_observe(void *user, const value *v, worker *w, bool ask, uint64_t n
     node.ns = ns;
     node.n_src = n;
     node.src = list;
-    return ctx->observe(ctx->observe_user, &node, ask);
+    return ctx->p.observe(ctx->p.observe_user, &node, ask);
 }

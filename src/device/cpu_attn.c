@@ -1,16 +1,25 @@
 /* cpu_attn.c - writing keys and values to the cache, and attention over pages.
  *
- * An item is one tile of tokens of one run (tokens that see the same pages) with one key-value head; the query heads that
- * share it are columns of the same kernel call, so each page is read once for all of them. Pages are taken in ascending
- * order and merged in that order. Where there are fewer items than threads (generation with few key-value heads), pages
- * are dealt out instead and merged afterwards: the same partial results in the same order, so the same bits. */
+ * An item is one tile of tokens with one key-value head; the query heads that share it are columns of the same kernel call,
+ * so each page is read once for all of them. A tile holds tokens of one run (tokens that see the same pages), or of several
+ * runs whose pages begin alike. Pages are taken by their place in the tables, ascending:
+ *
+ *   place            0    1    2    3              kernel calls
+ *   sequence 0      [4]  [7]  [9]                  place 0: page 4 for 0, 1, 2     place 2: page 9 for 0; 3 for 1, 2
+ *   sequence 1      [4]  [7]  [3]  [5]             place 1: page 7 for 0, 1, 2     place 3: page 5 for 1; 6 for 2
+ *   sequence 2      [4]  [7]  [3]  [6]
+ *
+ * so that what sequences share is read once, and each query still merges its pages in ascending order. Where there are fewer
+ * items than threads (generation with few key-value heads), pages are dealt out instead and merged afterwards: the same
+ * partial results in the same order, so the same bits. */
 #include <math.h>
 #include <string.h>
 
 #include "base/mathd.h"
 #include "device/cpu.h"
 
-#define TILE_QUERIES 64
+#define TILE_QUERIES 64    /* of one run: enough to pay for turning a page into floats, small enough to balance threads */
+#define SHARED_QUERIES 512 /* of runs that share pages */
 
 /* ---- cache ---- */
 
@@ -32,6 +41,21 @@ static void store_key(const kernels *k, loam_type type, const float *x, int dim,
     }
 }
 
+static void store_value(const kernels *k, const page_shape *s, const float *x, int slot, uint8_t *head)
+{
+    k->encode[s->v_type](x, head + s->v_head_bytes / PAGE_SLOTS * (uint64_t)slot, s->v_dim);
+}
+
+/* A head as the cache keeps it; in the thread's scratch where it is turned. */
+static const float *rotated(const worker *w, const float *x, int dim, int block)
+{
+    if (!block) return x;
+    float *y = (float *)(void *)w->scratch;
+    memcpy(y, x, (size_t)dim * sizeof *y);
+    w->run->k->hadamard(y, dim, block);
+    return y;
+}
+
 void run_kv_write(const step *s, worker *w)
 {
     const value *v = s->v, *key = v->src[0], *val = v->src[1];
@@ -39,23 +63,24 @@ void run_kv_write(const step *s, worker *w)
     const kv_layer *layer = &w->run->kv->layers[v->p.kv.layer];
     const kv_group *group = &w->run->kv->groups[layer->group];
     const page_shape *shape = &layer->shape;
-    uint64_t v_row = shape->v_head_bytes / PAGE_SLOTS;
     part p = part_of(s, w);
+    range heads = s->heads ? range_of(s->heads, 1, w->ith, w->nth) : (range){ 0, shape->n_kv_head };
     for (int64_t t = p.t0; t < p.t1; t++)
         for (int32_t i = group->first_slot[t]; i < group->first_slot[t + 1]; i++) {
             int32_t page = group->slots[i] / PAGE_SLOTS, slot = group->slots[i] % PAGE_SLOTS;
-            for (int h = 0; h < shape->n_kv_head; h++) {
+            for (int h = (int)heads.first; h < heads.last; h++) {
                 page_head at = page_head_at(shape, layer->pages, page, h);
-                store_key(k, shape->k_type, row_at(key, w, t, (int64_t)h * shape->k_dim), shape->k_dim, slot, (uint8_t *)(uintptr_t)at.k);
-                k->encode[shape->v_type](row_at(val, w, t, (int64_t)h * shape->v_dim),
-                                         (uint8_t *)(uintptr_t)at.v + (uint64_t)slot * v_row, shape->v_dim);
+                const float *x = rotated(w, row_at(key, w, t, (int64_t)h * shape->k_dim), shape->k_dim, shape->k_rotated);
+                store_key(k, shape->k_type, x, shape->k_dim, slot, (uint8_t *)(uintptr_t)at.k);
+                x = rotated(w, row_at(val, w, t, (int64_t)h * shape->v_dim), shape->v_dim, shape->v_rotated);
+                store_value(k, shape, x, slot, (uint8_t *)(uintptr_t)at.v);
             }
         }
 }
 
 /* ---- visibility ---- */
 
-static bool sees(const attention_params *p, int32_t a, int32_t b)
+bool cpu_sees(const attention_params *p, int32_t a, int32_t b)
 {
     if (b < 0 || (p->causal && b > a)) return false;
     switch (p->window) {
@@ -66,16 +91,32 @@ static bool sees(const attention_params *p, int32_t a, int32_t b)
     }
 }
 
-static uint64_t visible_slots(const attention_params *p, int32_t pos, const int32_t *slot_pos)
+/* Least and largest position of a page; an empty slot makes the least one -1. */
+typedef struct page_span {
+    int32_t least, most;
+} page_span;
+
+static page_span span_of(const int32_t *slot_pos)
 {
+    page_span x = { slot_pos[0], slot_pos[0] };
+    for (int s = 1; s < PAGE_SLOTS; s++) {
+        x.least = slot_pos[s] < x.least ? slot_pos[s] : x.least;
+        x.most = slot_pos[s] > x.most ? slot_pos[s] : x.most;
+    }
+    return x;
+}
+
+static uint64_t visible_slots(const attention_params *p, int32_t pos, page_span span, const int32_t *slot_pos)
+{
+    if (span.least >= 0 && cpu_sees(p, pos, span.least) && cpu_sees(p, pos, span.most)) return UINT64_MAX; /* what is seen is a range */
     uint64_t mask = 0;
-    for (int s = 0; s < PAGE_SLOTS; s++) mask |= (uint64_t)sees(p, pos, slot_pos[s]) << s;
+    for (int s = 0; s < PAGE_SLOTS; s++) mask |= (uint64_t)cpu_sees(p, pos, slot_pos[s]) << s;
     return mask;
 }
 
 /* ---- ALiBi (Press et al. 2022) ---- */
 
-static float alibi_slope(const attention_params *p, int head)
+float cpu_alibi_slope(const attention_params *p, int head)
 {
     int low = 1;
     while (low * 2 <= p->n_head) low *= 2;
@@ -88,7 +129,7 @@ static float alibi_slope(const attention_params *p, int head)
 static void fill_bias(const attention_params *p, int first_head, int heads, int32_t pos, const int32_t *slot_pos, float *bias)
 {
     for (int h = 0; h < heads; h++) {
-        float slope = alibi_slope(p, first_head + h);
+        float slope = cpu_alibi_slope(p, first_head + h);
         for (int s = 0; s < PAGE_SLOTS; s++) {
             float d = (float)(pos > slot_pos[s] ? pos - slot_pos[s] : slot_pos[s] - pos);
             bias[h * PAGE_SLOTS + s] = slot_pos[s] < 0 ? 0.0f : -slope * d;
@@ -128,25 +169,39 @@ typedef struct tile {
     float *bias;
     uint64_t *visible;
     void *kernel;                  /* scratch of the attention kernel */
+    int32_t *token, *pos;          /* of the step; their positions */
+    const kv_run **run;            /* whose pages each token sees */
     int heads;                     /* query heads of one key-value head */
+    int head;                      /* key-value head whose queries are loaded */
     int tokens, n_q;
-    const int32_t *pos;            /* of the tile's tokens */
+    uint64_t bytes;                /* of keys and values that were read */
     const float *rel;              /* relative bias [buckets][n_head], NULL: none */
     int16_t buckets[REL_FAR + 1];
 } tile;
 
-static int tile_tokens(const attention_params *p)
+static int tokens_for(const attention_params *p, int queries)
 {
     int heads = p->n_head / p->n_kv_head;
-    return heads >= TILE_QUERIES ? 1 : TILE_QUERIES / heads;
+    return heads >= queries ? 1 : queries / heads;
+}
+
+/* Most tokens of a tile in a step of n tokens: of one run, and of runs that share pages, whose tiles are made smaller where
+ * there would be fewer of them than threads. */
+static int tile_tokens(const attention_params *p) { return tokens_for(p, TILE_QUERIES); }
+
+static int shared_tokens(const attention_params *p, int64_t n, int nth)
+{
+    int64_t most = min64(tokens_for(p, SHARED_QUERIES), (n * p->n_kv_head + nth - 1) / nth);
+    return (int)max64(most, tile_tokens(p));
 }
 
 static size_t up64(size_t n) { return (n + 63) & ~(size_t)63; }
 
 /* Cuts the thread's scratch into the arrays of a tile; returns the bytes used. base NULL only measures. */
-static size_t lay_out_tile(tile *t, const attention_params *p, char *base)
+static size_t lay_out_tile(tile *t, const value *v, char *base)
 {
-    size_t n = (size_t)tile_tokens(p) * (size_t)(p->n_head / p->n_kv_head), at = 0;
+    const attention_params *p = &v->p.attn;
+    size_t tokens = (size_t)min64(shared_tokens(p, v->ne[2], 1), v->ne[2]), n = tokens * (size_t)(p->n_head / p->n_kv_head), at = 0;
 #define TAKE(field, bytes) (t->field = base ? (void *)(base + at) : NULL, at += up64(bytes))
     TAKE(q, n * (size_t)p->k_dim * 4);
     TAKE(m, n * 4);
@@ -158,15 +213,18 @@ static size_t lay_out_tile(tile *t, const attention_params *p, char *base)
     TAKE(bias, n * PAGE_SLOTS * 4);
     TAKE(visible, n * 8);
     TAKE(kernel, attn_scratch(p->k_dim, p->v_dim));
+    TAKE(token, tokens * sizeof *t->token);
+    TAKE(pos, tokens * sizeof *t->pos);
+    TAKE(run, tokens * sizeof *t->run);
 #undef TAKE
     t->heads = p->n_head / p->n_kv_head;
     return at;
 }
 
-size_t cpu_attention_scratch(const attention_params *p)
+size_t cpu_attention_scratch(const value *v)
 {
     tile t;
-    return lay_out_tile(&t, p, NULL);
+    return lay_out_tile(&t, v, NULL);
 }
 
 /* Partial results of every page for the one token of a generation step: m, s and o for each query head. */
@@ -176,50 +234,88 @@ size_t cpu_attention_shared(const value *v, int64_t max_pages)
     return v->ne[2] == 1 ? (size_t)max_pages * (size_t)p->n_head * (size_t)(p->v_dim + 2) * 4 : 0;
 }
 
-static void load_queries(tile *t, const value *q, const worker *w, const attention_params *p, int64_t first, int head)
+static void clear_tile(tile *t) { t->tokens = t->n_q = 0; }
+
+static void add_tokens(tile *t, const worker *w, const kv_run *run, int first, int count)
 {
+    for (int i = 0; i < count; i++) {
+        t->token[t->tokens] = first + i;
+        t->pos[t->tokens] = w->run->kv->pos[first + i];
+        t->run[t->tokens++] = run;
+    }
+    t->n_q = t->tokens * t->heads;
+}
+
+static void load_queries(tile *t, const value *q, const worker *w, const attention_params *p, int head)
+{
+    t->head = head;
     for (int i = 0; i < t->tokens; i++)
         for (int h = 0; h < t->heads; h++)
             w->run->k->scale(t->q + (size_t)(i * t->heads + h) * (size_t)p->k_dim,
-                             row_at(q, w, first + i, (int64_t)(head * t->heads + h) * p->k_dim), p->scale, p->k_dim);
+                             row_at(q, w, t->token[i], (int64_t)(head * t->heads + h) * p->k_dim), p->scale, p->k_dim);
+    int block = w->run->kv->layers[p->layer].shape.k_rotated;
+    if (block) w->run->k->hadamard(t->q, (int64_t)t->n_q * p->k_dim, block);
 }
 
-/* Bias of token i of the tile for the heads that share key-value head `head`. */
-static void fill_relative(tile *t, const attention_params *p, int head, int i, const int32_t *slot_pos)
+/* Bias of token i of the tile for the heads that share the key-value head. */
+static void fill_relative(tile *t, const attention_params *p, int i, const int32_t *slot_pos)
 {
     float *to = t->bias + (size_t)i * (size_t)t->heads * PAGE_SLOTS;
     for (int s = 0; s < PAGE_SLOTS; s++) {
         int bucket = slot_pos[s] < 0 ? 0 : bucket_of(p, t->buckets, t->pos[i], slot_pos[s]); /* an empty slot is masked */
         const float *row = t->rel + (size_t)bucket * (size_t)p->n_head;
-        for (int h = 0; h < t->heads; h++) to[h * PAGE_SLOTS + s] = row[head * t->heads + h];
+        for (int h = 0; h < t->heads; h++) to[h * PAGE_SLOTS + s] = row[t->head * t->heads + h];
     }
 }
 
-/* Partial results of the tile against one page; false when no query sees any slot. */
-static bool one_page(tile *t, const attention_params *p, const worker *w, int head, int32_t page)
+/* Some tokens of a tile. */
+typedef struct tile_part {
+    int first, count;
+} tile_part;
+
+static void fill_biases(tile *t, const attention_params *p, tile_part c, const int32_t *slot_pos)
 {
+    for (int i = c.first; i < c.first + c.count; i++) {
+        if (t->rel) fill_relative(t, p, i, slot_pos);
+        else fill_bias(p, t->head * t->heads, t->heads, t->pos[i], slot_pos, t->bias + (size_t)i * (size_t)t->heads * PAGE_SLOTS);
+    }
+}
+
+/* Bytes that a kernel reads: keys by half pages up to the last that somebody sees, and the values that somebody sees. */
+static uint64_t bytes_read(const page_shape *s, uint64_t seen)
+{
+    uint64_t keys = seen > UINT32_MAX ? s->k_head_bytes : s->k_head_bytes / 2;
+    return keys + s->v_head_bytes / PAGE_SLOTS * (uint64_t)__builtin_popcountll(seen);
+}
+
+/* Partial results of tokens of the tile against page[0]; page[1] is likely the next where `more`. False when no query sees any
+ * slot. */
+static bool one_page(tile *t, const value *v, const worker *w, const int32_t *page, bool more, tile_part c)
+{
+    const attention_params *p = &v->p.attn;
     const kv_layer *layer = &w->run->kv->layers[p->layer];
-    const int32_t *slot_pos = w->run->kv->groups[layer->group].slot_pos + (int64_t)page * PAGE_SLOTS;
+    const int32_t *slot_pos = w->run->kv->groups[layer->group].slot_pos + (int64_t)page[0] * PAGE_SLOTS;
+    page_span span = span_of(slot_pos);
     uint64_t any = 0;
-    for (int i = 0; i < t->tokens; i++) {
-        uint64_t mask = visible_slots(p, t->pos[i], slot_pos);
+    for (int i = c.first; i < c.first + c.count; i++) {
+        uint64_t mask = visible_slots(p, t->pos[i], span, slot_pos);
         any |= mask;
         for (int h = 0; h < t->heads; h++) t->visible[i * t->heads + h] = mask;
     }
     if (!any) return false;
     bool biased = p->alibi_max_bias > 0.0f || t->rel;
-    for (int i = 0; t->rel && i < t->tokens; i++)
-        fill_relative(t, p, head, i, slot_pos);
-    for (int i = 0; biased && !t->rel && i < t->tokens; i++)
-        fill_bias(p, head * t->heads, t->heads, t->pos[i], slot_pos, t->bias + (size_t)i * (size_t)t->heads * PAGE_SLOTS);
+    if (biased) fill_biases(t, p, c, slot_pos);
+    size_t q = (size_t)c.first * (size_t)t->heads;
     attn_args a = {
-        .page = page_head_at(&layer->shape, layer->pages, page, head),
+        .page = page_head_at(&layer->shape, layer->pages, page[0], t->head),
+        .next = more ? page_head_at(&layer->shape, layer->pages, page[1], t->head) : (page_head){ NULL, NULL },
         .k_type = layer->shape.k_type, .v_type = layer->shape.v_type, .k_dim = p->k_dim, .v_dim = p->v_dim,
-        .q = t->q, .q_stride = (size_t)p->k_dim, .n_q = t->n_q, .visible = t->visible,
-        .softcap = p->softcap, .bias = biased ? t->bias : NULL,
-        .m = t->m, .s = t->s, .o = t->o, .o_stride = (size_t)p->v_dim, .scratch = t->kernel,
+        .q = t->q + q * (size_t)p->k_dim, .q_stride = (size_t)p->k_dim, .n_q = c.count * t->heads, .visible = t->visible + q,
+        .softcap = p->softcap, .bias = biased ? t->bias + q * PAGE_SLOTS : NULL,
+        .m = t->m + q, .s = t->s + q, .o = t->o + q * (size_t)p->v_dim, .o_stride = (size_t)p->v_dim, .scratch = t->kernel,
     };
     w->run->k->attn(&a);
+    t->bytes += bytes_read(&layer->shape, any);
     return true;
 }
 
@@ -246,6 +342,8 @@ static void finish_query(const tile *t, const worker *w, const value *v, int64_t
     const attention_params *p = &v->p.attn;
     float *y = row_at(v, w, token, (int64_t)head * p->v_dim);
     w->run->k->scale(y, t->O + (size_t)i * (size_t)p->v_dim, t->S[i] > 0.0f ? 1.0f / t->S[i] : 0.0f, p->v_dim);
+    int block = w->run->kv->layers[p->layer].shape.v_rotated;
+    if (block) w->run->k->hadamard(y, p->v_dim, block);
 }
 
 static const float *sinks_of(const value *v, const worker *w)
@@ -253,26 +351,81 @@ static const float *sinks_of(const value *v, const worker *w)
     return v->src[2] && !v->p.attn.rel_buckets ? value_data(v->src[2], w) : NULL;
 }
 
-static void run_item(const step *s, worker *w, tile *t, const kv_run *run, int64_t first, int head)
+/* Tokens from `first` on that see the same page at this place of their tables; none where the first one's table ends. */
+static tile_part same_page(const tile *t, int first, int place)
+{
+    tile_part c = { first, 1 };
+    if (place >= t->run[first]->n_pages) return c;
+    int32_t page = t->run[first]->pages[place];
+    while (c.first + c.count < t->tokens) {
+        const kv_run *next = t->run[c.first + c.count];
+        if (next != t->run[first] && (place >= next->n_pages || next->pages[place] != page)) break;
+        c.count++;
+    }
+    return c;
+}
+
+/* All tokens of the tile against the pages at one place of their tables. */
+static void one_place(tile *t, const value *v, worker *w, int place)
+{
+    size_t v_dim = (size_t)v->p.attn.v_dim;
+    for (tile_part c = { 0, 0 }; c.first < t->tokens; c.first += c.count) {
+        c = same_page(t, c.first, place);
+        const kv_run *run = t->run[c.first];
+        if (place >= run->n_pages || !one_page(t, v, w, run->pages + place, place + 1 < run->n_pages, c)) continue;
+        for (int q = c.first * t->heads; q < (c.first + c.count) * t->heads; q++)
+            w->run->k->attn_merge(state_of(t, &v->p.attn, q), (attn_part){ t->m[q], t->s[q], t->o + (size_t)q * v_dim }, (int)v_dim);
+    }
+}
+
+static void run_tile(const step *s, worker *w, tile *t, int head)
 {
     const value *v = s->v;
     const attention_params *p = &v->p.attn;
-    const kernels *k = w->run->k;
-    t->tokens = (int)min64(tile_tokens(p), run->first + run->count - first);
-    t->n_q = t->tokens * t->heads;
-    t->pos = w->run->kv->pos + first;
-    load_queries(t, v->src[0], w, p, first, head);
+    int most = 0;
+    for (int i = 0; i < t->tokens; i++)
+        if (t->run[i]->n_pages > most) most = t->run[i]->n_pages;
+    load_queries(t, v->src[0], w, p, head);
     clear_state(t, p);
-    for (int i = 0; i < run->n_pages; i++) {
-        if (!one_page(t, p, w, head, run->pages[i])) continue;
-        for (int q = 0; q < t->n_q; q++)
-            k->attn_merge(state_of(t, p, q), (attn_part){ t->m[q], t->s[q], t->o + (size_t)q * (size_t)p->v_dim }, p->v_dim);
-    }
+    for (int place = 0; place < most && !worker_stopped(w); place++) one_place(t, v, w, place);
     const float *sinks = sinks_of(v, w);
     for (int q = 0; q < t->n_q; q++) {
         int h = head * t->heads + q % t->heads;
-        if (sinks) add_sink(t, p, k, q, sinks[h]);
-        finish_query(t, w, v, first + q / t->heads, q, h);
+        if (sinks) add_sink(t, p, w->run->k, q, sinks[h]);
+        finish_query(t, w, v, t->token[q / t->heads], q, h);
+    }
+}
+
+static bool begin_alike(const kv_run *a, const kv_run *b) { return a->n_pages && b->n_pages && a->pages[0] == b->pages[0]; }
+
+/* Whether this thread does the item: the heads whose keys it wrote, else every nth. */
+static bool is_mine(const step *s, const worker *w, int64_t item, int head)
+{
+    if (!s->heads) return item % w->nth == w->ith;
+    range r = range_of(s->heads, 1, w->ith, w->nth);
+    return r.first <= head && head < r.last;
+}
+
+/* Tiles in the order of the runs; every thread takes its share of the items. */
+static void run_tiles(const step *s, worker *w, tile *t, const kv_group *group)
+{
+    const attention_params *p = &s->v->p.attn;
+    int most = tile_tokens(p), shared = shared_tokens(p, s->v->ne[2], w->nth);
+    int64_t item = 0;
+    for (int r = 0, done = 0; r < group->n_runs;) {
+        clear_tile(t);
+        const kv_run *first = &group->runs[r];
+        while (r < group->n_runs && t->tokens < shared) {
+            const kv_run *run = &group->runs[r];
+            int n = (int)min64(run->count - done, (run == first ? most : shared) - t->tokens);
+            if (run != first && (!begin_alike(first, run) || done + n < run->count)) break;
+            add_tokens(t, w, run, run->first + done, n);
+            done += n;
+            if (done < run->count) break;
+            r++, done = 0;
+        }
+        for (int head = 0; head < p->n_kv_head; head++, item++)
+            if (is_mine(s, w, item, head) && !worker_stopped(w)) run_tile(s, w, t, head);
     }
 }
 
@@ -288,13 +441,15 @@ static void run_split(const step *s, worker *w, tile *t, const kv_run *run)
     const value *v = s->v;
     const attention_params *p = &v->p.attn;
     const kernels *k = w->run->k;
-    t->tokens = 1, t->n_q = t->heads, t->pos = w->run->kv->pos + run->first;
+    clear_tile(t);
+    add_tokens(t, w, run, run->first, 1);
+    int loaded = -1;
     range r = range_of((int64_t)run->n_pages * p->n_kv_head, 1, w->ith, w->nth);
     for (int64_t i = r.first; i < r.last; i++) {
         int64_t page = i % run->n_pages;
         int head = (int)(i / run->n_pages);
-        load_queries(t, v->src[0], w, p, run->first, head);
-        bool any = one_page(t, p, w, head, run->pages[page]);
+        if (head != loaded) load_queries(t, v->src[0], w, p, loaded = head);
+        bool any = one_page(t, v, w, run->pages + page, page + 1 < run->n_pages, (tile_part){ 0, 1 });
         for (int h = 0; h < t->heads; h++) {
             float *to = partial_of(p, w, page, head * t->heads + h);
             to[0] = any ? t->m[h] : -INFINITY;
@@ -322,19 +477,13 @@ void run_attention(const step *s, worker *w)
     const attention_params *p = &v->p.attn;
     const kv_group *group = &w->run->kv->groups[w->run->kv->layers[p->layer].group];
     tile t;
-    lay_out_tile(&t, p, (char *)w->scratch);
+    lay_out_tile(&t, v, (char *)w->scratch);
+    t.bytes = 0;
     t.rel = v->src[2] && p->rel_buckets ? value_data(v->src[2], w) : NULL;
     if (t.rel) fill_buckets(p->rel_both_ways ? p->rel_buckets / 2 : p->rel_buckets, t.buckets);
-    if (v->ne[2] == 1 && w->nth > 1 && p->n_kv_head < 2 * w->nth && group->runs[0].n_pages > 1 &&
-        cpu_attention_shared(v, group->runs[0].n_pages) <= w->run->shared_bytes) {
+    if (!s->heads && v->ne[2] == 1 && w->nth > 1 && p->n_kv_head < 2 * w->nth && group->runs[0].n_pages > 1 &&
+        cpu_attention_shared(v, group->runs[0].n_pages) <= w->run->shared_bytes)
         run_split(s, w, &t, &group->runs[0]);
-        return;
-    }
-    int64_t item = 0, step_tokens = tile_tokens(p);
-    for (int r = 0; r < group->n_runs; r++) {
-        const kv_run *run = &group->runs[r];
-        for (int64_t first = run->first; first < run->first + run->count; first += step_tokens)
-            for (int head = 0; head < p->n_kv_head; head++, item++)
-                if (item % w->nth == w->ith && !worker_stopped(w)) run_item(s, w, &t, run, first, head);
-    }
+    else run_tiles(s, w, &t, group);
+    atomic_fetch_add_explicit(&w->run->cache_bytes, t.bytes, memory_order_relaxed);
 }

@@ -64,12 +64,15 @@ typedef void (*softcap_fn)(float *y, const float *x, float cap, int64_t n);     
 /* Rotates n_pairs pairs of one head by angles given as cos/sin tables [n_pairs] (magnitude already multiplied in).
  * neox: pairs are (i, i + n_pairs), else (2i, 2i + 1). In place. */
 typedef void (*rope_fn)(float *x, const float *cos_, const float *sin_, int n_pairs, bool neox);
+/* Orthonormal Hadamard transform of blocks of a power of two, in place; it undoes itself. n: a multiple of block. */
+typedef void (*hadamard_fn)(float *x, int64_t n, int64_t block);
 
 /* ---- attention -------------------------------------------------------------------------------------------------- */
 
 /* Partial results of n_q queries against one page of one key-value head (chunk c of the written order). */
 typedef struct attn_args {
     page_head page;
+    page_head next;           /* likely to be wanted next: may be fetched meanwhile; NULL pointers: not known */
     loam_type k_type, v_type;
     int k_dim, v_dim;
     const float *q;           /* [n_q][q_stride] floats; already multiplied by the score scale */
@@ -151,6 +154,11 @@ typedef void (*wkv7_fn)(const wkv7_args *a);
 typedef void (*row_decode_fn)(const void *in, float *out, int64_t n);
 typedef void (*row_encode_fn)(const float *in, void *out, int64_t n);
 
+/* ---- training: learn.h and gemm.h have the arguments ---- */
+
+typedef struct gemm_kernel gemm_kernel;
+typedef struct learn_kernels learn_kernels;
+
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
 typedef struct kernels {
@@ -168,6 +176,7 @@ typedef struct kernels {
     softmax_fn softmax;
     softcap_fn softcap;
     rope_fn rope;
+    hadamard_fn hadamard;
     attn_fn attn;
     attn_merge_fn attn_merge;
     conv_fn conv;
@@ -175,6 +184,8 @@ typedef struct kernels {
     delta_fn delta;
     wkv6_fn wkv6;
     wkv7_fn wkv7;
+    const gemm_kernel *gemm;
+    const learn_kernels *learn;
 } kernels;
 
 /* Bytes of scratch that one thread needs for any product with rows of up to k values, for attention heads up to dim. */
@@ -196,15 +207,21 @@ void kernels_ref_mulf(kernels *k);
 void kernels_ref_row(kernels *k);
 void kernels_ref_attn(kernels *k);
 void kernels_ref_state(kernels *k);
+void kernels_ref_gemm(kernels *k);
+void kernels_ref_learn(kernels *k);
 #if defined(__x86_64__)
 void kernels_avx2_mul(kernels *k);
 void kernels_avx2_mulf(kernels *k);
 void kernels_avx2_row(kernels *k);
 void kernels_avx2_state(kernels *k);
+void kernels_avx2_gemm(kernels *k);
+void kernels_avx2_learn(kernels *k);
 void kernels_avx512_mul(kernels *k);      /* F, BW, DQ, VL */
 void kernels_avx512_mulf(kernels *k);
 void kernels_avx512_row(kernels *k);
 void kernels_avx512_state(kernels *k);
+void kernels_avx512_gemm(kernels *k);
+void kernels_avx512_learn(kernels *k);
 void kernels_avx512vnni_mul(kernels *k);  /* + VNNI */
 #endif
 

@@ -12,11 +12,15 @@
 
 /* ---- geometry ---- */
 
+/* Block of the Hadamard transform of heads of this width; 0 for types that keep every value by itself. */
+static int rotation_of(bool wanted, loam_type type, int dim) { return wanted && dtype_table[type].values > 1 ? dim & -dim : 0; }
+
 static loam_status shape_of(page_shape *s, const memory_params *p, const memory_layer *l, loam_error *err)
 {
     uint64_t k_row, v_row;
     loam_type k_type = l->encode ? LOAM_F32 : p->k_type, v_type = l->encode ? LOAM_F32 : p->v_type;
-    *s = (page_shape){ .k_type = k_type, .v_type = v_type, .n_kv_head = l->n_kv_head, .k_dim = l->k_dim, .v_dim = l->v_dim };
+    *s = (page_shape){ .k_type = k_type, .v_type = v_type, .n_kv_head = l->n_kv_head, .k_dim = l->k_dim, .v_dim = l->v_dim,
+                        .k_rotated = rotation_of(p->k_rotated, k_type, l->k_dim), .v_rotated = rotation_of(p->v_rotated, v_type, l->v_dim) };
     if (!dtype_row_bytes(k_type, l->k_dim, &k_row))
         return fail(err, LOAM_E_ARG, "cache type %s: key heads of %d values are not a multiple of its block", loam_type_name((int)p->k_type), l->k_dim);
     if (!dtype_row_bytes(v_type, l->v_dim, &v_row))
@@ -71,11 +75,12 @@ static loam_status group_init(mem_group *g, const memory_params *p, int window, 
     g->free_pages = mem_alloc_array((size_t)n, sizeof *g->free_pages);
     g->slot_pos = mem_alloc_array((size_t)n * PAGE_SLOTS, sizeof *g->slot_pos);
     g->shift = mem_zalloc_array((size_t)n * PAGE_SLOTS, sizeof *g->shift);
+    g->token = mem_zalloc_array((size_t)n * PAGE_SLOTS, sizeof *g->token);
     g->tables = mem_zalloc_array((size_t)p->n_seq_max, sizeof *g->tables);
     g->undo = mem_zalloc_array((size_t)p->n_seq_max, sizeof *g->undo);
     g->first_slot = mem_zalloc_array((size_t)p->n_batch + 1, sizeof *g->first_slot);
     g->runs = mem_alloc_array((size_t)p->n_batch, sizeof *g->runs);
-    if (!g->pages || !g->free_pages || !g->slot_pos || !g->shift || !g->tables || !g->undo || !g->first_slot || !g->runs)
+    if (!g->pages || !g->free_pages || !g->slot_pos || !g->shift || !g->token || !g->tables || !g->undo || !g->first_slot || !g->runs)
         return fail_nomem(err, "the tables of the cache", (uint64_t)n * PAGE_SLOTS * 8);
     for (int64_t i = 0; i < n * PAGE_SLOTS; i++) g->slot_pos[i] = -1;
     for (int64_t i = 0; i < n; i++) g->free_pages[g->n_free++] = (int32_t)(n - 1 - i);
@@ -160,6 +165,7 @@ void memory_free(memory *m)
         mem_free(g->free_pages);
         mem_free(g->slot_pos);
         mem_free(g->shift);
+        mem_free(g->token);
         mem_free(g->tables);
         mem_free(g->undo);
         mem_free(g->slots);
@@ -177,6 +183,27 @@ void memory_free(memory *m)
 }
 
 uint64_t memory_bytes(const memory *m) { return m->bytes; }
+
+uint64_t memory_table_bytes(const memory *m)
+{
+    uint64_t n = mem_size(m) + mem_size(m->groups) + mem_size(m->view_groups) + mem_size(m->layers) + mem_size(m->lead) +
+                 mem_size(m->pos) + mem_states_table_bytes(m);
+    for (int i = 0; i < m->n_groups; i++) {
+        const mem_group *g = &m->groups[i];
+        n += mem_size(g->pages) + mem_size(g->free_pages) + mem_size(g->slot_pos) + mem_size(g->shift) + mem_size(g->token) + mem_size(g->tables) +
+             mem_size(g->undo) + mem_size(g->slots) + mem_size(g->first_slot) + mem_size(g->runs);
+        for (int s = 0; s < m->n_seq_max; s++) n += mem_size(g->tables[s].pages) + mem_size(g->undo[s].encoded.pages);
+    }
+    return n;
+}
+
+int64_t memory_n_tokens(const memory *m)
+{
+    int64_t most = 0;
+    for (int i = 0; i < m->n_groups; i++)
+        if (m->groups[i].n_tokens > most) most = m->groups[i].n_tokens;
+    return most;
+}
 
 int64_t memory_max_pages(const memory *m)
 {
@@ -243,10 +270,33 @@ void mem_copy_page(memory *m, mem_group *g, int32_t from, int32_t to, int32_t p0
         if (pos < p0 || pos >= p1) continue;
         g->slot_pos[to * PAGE_SLOTS + s] = pos;
         g->shift[to * PAGE_SLOTS + s] = g->shift[from * PAGE_SLOTS + s];
+        g->token[to * PAGE_SLOTS + s] = g->token[from * PAGE_SLOTS + s];
         page->count++;
         page->twins |= (uint64_t)1 << s;
         page->used = (int16_t)(s + 1);
     }
+}
+
+int32_t mem_end_of(const mem_group *g, const int32_t *pages, int n)
+{
+    int32_t end = 0;
+    for (int i = 0; i < n; i++)
+        for (int s = 0; s < PAGE_SLOTS; s++) {
+            int32_t pos = g->slot_pos[(int64_t)pages[i] * PAGE_SLOTS + s];
+            end = pos >= end ? pos + 1 : end;
+        }
+    return end;
+}
+
+int32_t mem_start_of(const mem_group *g, const int32_t *pages, int n)
+{
+    int32_t start = -1;
+    for (int i = 0; i < n; i++)
+        for (int s = 0; s < PAGE_SLOTS; s++) {
+            int32_t pos = g->slot_pos[(int64_t)pages[i] * PAGE_SLOTS + s];
+            if (pos >= 0 && (start < 0 || pos < start)) start = pos;
+        }
+    return start;
 }
 
 void mem_trim(mem_group *g, mem_table *t)
@@ -429,17 +479,15 @@ void memory_rollback(memory *m)
 /* Gives back the pages of a limited window that no later token of the sequence can see. */
 static void evict(mem_group *g, mem_table *t)
 {
-    int32_t last = -1;
-    for (int i = 0; i < t->n; i++)
-        for (int s = 0; s < PAGE_SLOTS; s++)
-            if (g->slot_pos[t->pages[i] * PAGE_SLOTS + s] > last) last = g->slot_pos[t->pages[i] * PAGE_SLOTS + s];
     int n = 0;
     for (int i = 0; i < t->n; i++) {
-        int32_t newest = -1;
-        for (int s = 0; s < PAGE_SLOTS; s++)
-            if (g->slot_pos[t->pages[i] * PAGE_SLOTS + s] > newest) newest = g->slot_pos[t->pages[i] * PAGE_SLOTS + s];
-        if (i + 1 < t->n && (int64_t)last + 1 - newest >= g->window) mem_drop_page(g, t->pages[i]);
-        else t->pages[n++] = t->pages[i];
+        int32_t end = mem_end_of(g, &t->pages[i], 1);
+        if (i + 1 == t->n || (int64_t)t->end + 1 - end < g->window) {
+            t->pages[n++] = t->pages[i];
+            continue;
+        }
+        mem_drop_page(g, t->pages[i]);
+        t->kept = end > t->kept ? end : t->kept;
     }
     t->n = n;
 }
@@ -453,6 +501,10 @@ void memory_commit(memory *m)
             mem_undo *u = &g->undo[s];
             if (!u->touched) continue;
             if (u->last >= 0) mem_drop_page(g, u->last);
+            mem_table *t = &g->tables[s];
+            int before = u->n ? u->n - 1 : 0; /* pages that the batch left alone */
+            int32_t end = mem_end_of(g, t->pages + before, t->n - before);
+            t->end = end > t->end ? end : t->end;
             for (int p = 0; p < u->encoded.n; p++) mem_drop_page(g, u->encoded.pages[p]);
             mem_free(u->encoded.pages);
             u->encoded = (mem_table){ 0 };
@@ -463,15 +515,43 @@ void memory_commit(memory *m)
     m->open = false;
 }
 
+/* Whether a's table comes before b's: by the pages from the first on, so that tables that begin alike are neighbours. */
+static bool before(const kv_run *a, const kv_run *b)
+{
+    int n = a->n_pages < b->n_pages ? a->n_pages : b->n_pages;
+    for (int i = 0; i < n; i++)
+        if (a->pages[i] != b->pages[i]) return a->pages[i] < b->pages[i];
+    return a->n_pages < b->n_pages;
+}
+
+/* Brings runs that share pages together; equal ones stay in their order. */
+static void sort_runs(kv_run *runs, int n)
+{
+    for (int i = 1; i < n; i++) {
+        kv_run x = runs[i];
+        int lo = 0, hi = i;
+        while (lo < hi) {
+            int mid = lo + (hi - lo) / 2;
+            if (before(&x, &runs[mid])) hi = mid;
+            else lo = mid + 1;
+        }
+        memmove(runs + lo + 1, runs + lo, (size_t)(i - lo) * sizeof *runs);
+        runs[lo] = x;
+    }
+}
+
 /* Consecutive tokens of one sequence that end in the same table form a run. */
 static void make_runs(const memory *m, const mem_group *g, int first, int n, kv_group *out)
 {
     int count = 0;
+    bool shared = false;
     for (int i = 0; i < n; i++) {
         const mem_table *t = &g->tables[m->lead[first + i]];
+        shared = shared || (t->n > 0 && g->pages[t->pages[0]].owners > 1);
         if (count > 0 && m->lead[first + i] == m->lead[first + i - 1]) g->runs[count - 1].count++;
         else g->runs[count++] = (kv_run){ .first = i, .count = 1, .pages = t->pages, .n_pages = t->n };
     }
+    if (shared) sort_runs(g->runs, count);
     *out = (kv_group){ .runs = g->runs, .n_runs = count, .slots = g->slots, .first_slot = g->first_slot + first, .slot_pos = g->slot_pos };
 }
 
@@ -483,6 +563,7 @@ loam_status memory_view(memory *m, int first, int n, const int32_t *pos, const k
             for (int32_t s = g->first_slot[t]; s < g->first_slot[t + 1]; s++) {
                 mem_page *page = &g->pages[g->slots[s] / PAGE_SLOTS];
                 g->slot_pos[g->slots[s]] = m->pos[t];
+                g->token[g->slots[s]] = m->n_numbered + (uint64_t)(t - first);
                 page->count++;
                 if (s > g->first_slot[t]) page->twins |= (uint64_t)1 << g->slots[s] % PAGE_SLOTS;
             }
@@ -491,6 +572,7 @@ loam_status memory_view(memory *m, int first, int n, const int32_t *pos, const k
         }
         make_runs(m, g, first, n, &m->view_groups[i]);
     }
+    m->n_numbered += (uint64_t)n;
     m->view = (kv_view){ .layers = m->layers, .groups = m->view_groups, .pos = pos };
     mem_states_view(m, first, n);
     *view = &m->view;

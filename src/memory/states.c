@@ -93,6 +93,16 @@ void mem_states_free(memory *m)
     mem_free(s->left);
 }
 
+uint64_t mem_states_table_bytes(const memory *m)
+{
+    const mem_states *s = &m->states;
+    const void *blocks[] = { s->layers, s->cells, s->tail, s->work, s->seqs, s->n_seqs, s->run_of, s->tokens, s->runs, s->past,
+                             s->work_past, s->past_len, s->work_past_len, s->rootless, s->left };
+    uint64_t n = 0;
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) n += mem_size(blocks[i]);
+    return n;
+}
+
 bool memory_has_states(const memory *m) { return m->states.n_cells > 0; }
 
 /* ---- cells ---- */
@@ -327,7 +337,7 @@ void mem_states_cp(memory *m, int src, int dst)
     memcpy(s->past + dst * s->n_past, s->past + src * s->n_past, (size_t)s->past_len[src] * sizeof *s->past);
 }
 
-/* Only the position moves, with it the way back is lost; a state that would end before 0 is gone. */
+/* Only the position moves, for all that share the cell; the way back is lost. A state that would end before 0 is gone. */
 void mem_states_move(memory *m, int seq, int32_t p0, int32_t p1, int32_t add, int32_t div)
 {
     mem_states *s = &m->states;

@@ -48,6 +48,13 @@ uint64_t model_fingerprint(const loam_model *m);
 /* Positions must be below this: learned positions end. INT32_MAX where they do not. */
 int32_t model_position_limit(const loam_model *m);
 
+/* Bytes of tensor i of the file; false behind the last. */
+bool model_tensor_data(const loam_model *m, uint32_t i, const uint8_t **data, uint64_t *bytes);
+bool model_vocab_only(const loam_model *m);
+
+/* The file it was opened from. */
+const struct gguf_file *model_file(const loam_model *m);
+
 /* Weight of that tensor name, NULL where the model has none. */
 const weight *model_weight(const loam_model *m, const char *name);
 

@@ -6,6 +6,7 @@
  * A tensor that keeps its type is copied byte for byte. Pieces hold whole rows and some megabytes. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "base/os.h"
@@ -293,7 +294,9 @@ static loam_status all_tensors(work *w, loam_error *err)
         status = tell(w, err);
         if (status != LOAM_OK || w->p->dry_run) continue;
         if (i + 1 < w->n) gguf_prefetch(w->in, gguf_tensor_at(w->in, (uint32_t)w->choices[i + 1].tensor));
-        status = c->type == (int)t->type ? copy_tensor(w, t, err) : convert(w, t, c, err);
+        status = gguf_hold(w->in, (uint32_t)c->tensor, err);
+        if (status == LOAM_OK) status = c->type == (int)t->type ? copy_tensor(w, t, err) : convert(w, t, c, err);
+        gguf_let_go(w->in, (uint32_t)c->tensor);
     }
     return status;
 }
@@ -320,7 +323,7 @@ loam_status loam_quantize_file(const char *in, const char *out, const loam_quant
     loam_status status = check_call(in, out, &p, err);
     if (status != LOAM_OK) return status;
     work w = { .p = &p };
-    status = gguf_open(&w.in, in, 0, err);
+    status = gguf_open(&w.in, in, GGUF_LAZY | (p.type && strcasecmp(p.type, "copy") == 0 ? 0 : GGUF_FINE), err);
     if (status == LOAM_OK && !p.dry_run) status = check_names(&w, out, err);
     if (status == LOAM_OK) status = make_plan(&w, err);
     if (status == LOAM_OK) status = check_plan(&w, err);

@@ -149,7 +149,7 @@ void trial_close(trial *t)
 void trial_set(trial *t, uint32_t i, loam_type type, const void *data)
 {
     model_set_weight(t->model, i, type, data);
-    context_forget_plans(t->ctx);
+    context_drop_plans(t->ctx);
 }
 
 static double divergence(trial *t, const trial_row *r, const float *logits)

@@ -115,14 +115,14 @@ static void sequences(void **state)
     assert_int_equal(memory_seq_cp(m, 0, 1, 3, 5), LOAM_OK); /* the range has no meaning for a state */
     assert_int_equal(memory_pos_max(m, 1), 9);
     assert_int_equal(cells_in_use(m), 1);
-    memory_seq_move(m, 0, 0, INT32_MAX, 5, 1);
+    memory_seq_move(m, 0, (int32_t[]){ 0, INT32_MAX }, 5, 1);
     assert_int_equal(memory_pos_max(m, 0), 14);
     assert_int_equal(memory_pos_max(m, 1), 14);    /* one cell */
     decode_one(m, 1, 15, 2);
     assert_int_equal(memory_pos_max(m, 0), 14);
     assert_int_equal(memory_pos_max(m, 1), 16);
     assert_int_equal(cells_in_use(m), 2);
-    memory_seq_move(m, 0, 0, INT32_MAX, 0, 2);
+    memory_seq_move(m, 0, (int32_t[]){ 0, INT32_MAX }, 0, 2);
     assert_int_equal(memory_pos_max(m, 0), 7);
     memory_seq_keep(m, 1);
     assert_int_equal(memory_pos_max(m, 0), -1);
@@ -132,7 +132,7 @@ static void sequences(void **state)
     assert_int_equal(memory_seq_cp(m, 0, 1, 0, INT32_MAX), LOAM_OK); /* a copy of nothing is nothing */
     assert_int_equal(memory_pos_max(m, 1), -1);
     decode_one(m, 2, 0, 3);
-    memory_seq_move(m, 2, 0, INT32_MAX, -5, 1);
+    memory_seq_move(m, 2, (int32_t[]){ 0, INT32_MAX }, -5, 1);
     assert_int_equal(memory_pos_max(m, 2), -1);
     memory_clear(m);
     assert_int_equal(cells_in_use(m), 0);
@@ -154,7 +154,7 @@ static void hybrid(void **state)
     assert_int_equal(memory_seq_cp(m, 0, 1, 3, 5), LOAM_OK);
     assert_int_equal(memory_pos_min(m, 1), 9);     /* none of 3..5 is left to copy */
     assert_int_equal(memory_pos_max(m, 1), -1);
-    memory_seq_move(m, 0, 0, INT32_MAX, 5, 1);
+    memory_seq_move(m, 0, (int32_t[]){ 0, INT32_MAX }, 5, 1);
     assert_int_equal(memory_pos_max(m, 0), 14);
     assert_int_equal(memory_pos_min(m, 1), 14);
     assert_int_equal(memory_pos_max(m, 1), -1);
@@ -234,7 +234,7 @@ static void taken_back(void **state)
     check_state(m, 1, v[8]);
     assert_true(memory_seq_rm(m, 1, 8, INT32_MAX));
     check_state(m, 1, v[7]);
-    memory_seq_move(m, 1, 0, INT32_MAX, 5, 1);
+    memory_seq_move(m, 1, (int32_t[]){ 0, INT32_MAX }, 5, 1);
     assert_false(memory_seq_rm(m, 1, 12, INT32_MAX)); /* moved: no way back */
     memory_clear(m);
     assert_int_equal(cells_in_use(m), 0);

@@ -32,6 +32,8 @@ VEC nf n_zero(void) { return _mm512_setzero_ps(); }
 VEC nf n_set(float f) { return _mm512_set1_ps(f); }
 VEC nf n_load(const float *p) { return _mm512_loadu_ps(p); }
 VEC void n_store(float *p, nf v) { _mm512_storeu_ps(p, v); }
+VEC nf n_mul(nf a, nf b) { return _mm512_mul_ps(a, b); }
+VEC nf n_of_i8(const void *p) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(p))); }
 VEC nf n_fma(nf a, nf b, nf c) { return _mm512_fmadd_ps(a, b, c); }
 VEC nf n_load_f16(const void *p) { return _mm512_cvtph_ps(_mm256_loadu_si256(p)); }
 VEC nf n_load_bf16(const void *p)
