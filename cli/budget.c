@@ -187,6 +187,7 @@ int budget_from_options(loam_budget **out, const options *o, const loam_imatrix 
     p.imatrix = im;
     p.allow_requantize = opt_given(o, OPT_REQUANTIZE);
     if (opt_given(o, OPT_QUANT_THREADS)) p.n_threads = (int32_t)opt_int(o, OPT_QUANT_THREADS);
+    p.n_ctx = (int32_t)opt_int(o, OPT_PPL_CTX);
     if (opt_given(o, OPT_ROUNDS)) p.n_rounds = (int32_t)opt_int(o, OPT_ROUNDS);
     if (opt_given(o, OPT_CALIBRATION_TOKENS)) p.n_tokens = (int32_t)opt_int(o, OPT_CALIBRATION_TOKENS);
     p.progress = show_stage;

@@ -99,9 +99,9 @@ int cmd_quantize(const options *o)
     show_log(o);
     catch_interrupt();
     if (opt_given(o, OPT_BUDGET) == (o->n_words == 3)) return say_usage(o, "either TYPE or --budget says what becomes of the model");
-    if (!opt_given(o, OPT_BUDGET) && (opt_given(o, OPT_PLOT) || opt_given(o, OPT_CALIBRATION) || opt_given(o, OPT_ROUNDS) ||
+    if (!opt_given(o, OPT_BUDGET) && (opt_given(o, OPT_PLOT) || opt_given(o, OPT_CALIBRATION) || opt_given(o, OPT_ROUNDS) || opt_given(o, OPT_PPL_CTX) ||
                                       opt_given(o, OPT_CALIBRATION_TOKENS)))
-        return say_usage(o, "-f, --plot, --rounds and --calibration-tokens have an effect only with --budget");
+        return say_usage(o, "-f, -c, --plot, --rounds and --calibration-tokens have an effect only with --budget");
     if (o->n_words == 3) p.type = o->words[2];
     int code = read_overrides(o, &overrides, &p.n_overrides);
     p.overrides = overrides;

@@ -37,7 +37,7 @@ typedef struct loam_budget_params {
     size_t text_len;
     int32_t n_ctx;             /* tokens of a chunk of it; default 512, at most the model's training context is used */
     int32_t n_tokens;          /* of one measurement; default 0: by the size of the model, 512 to 4096 */
-    int32_t n_rounds;          /* corrections; default 2 */
+    int32_t n_rounds;          /* corrections; default 1 */
     int32_t n_threads;         /* default 0: all CPUs of the process */
     bool allow_requantize;     /* a source that is quantized already (default false: refused) */
     const loam_imatrix *imatrix; /* column weights; default NULL: made from the text */

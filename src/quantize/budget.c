@@ -20,7 +20,9 @@
 #include "quantize/convert.h"
 #include "quantize/trial.h"
 
-#define SAMPLE_VALUES (1 << 18) /* of a tensor whose errors are looked at */
+#define TRUST         4         /* a correction changes what a tensor costs at most so many times */
+#define SAMPLE_VALUES (1 << 16) /* of a tensor whose errors are looked at, about */
+#define SAMPLE_ROWS   16        /* at least */
 
 /* Everything while a plan is made. */
 typedef struct planning {
@@ -37,7 +39,7 @@ typedef struct planning {
 
 loam_budget_params loam_budget_defaults(void)
 {
-    return (loam_budget_params){ .struct_size = sizeof(loam_budget_params), .n_ctx = 512, .n_rounds = 2 };
+    return (loam_budget_params){ .struct_size = sizeof(loam_budget_params), .n_ctx = 512, .n_rounds = 1 };
 }
 
 static loam_status tell(const planning *g, const char *stage, double share, loam_error *err)
@@ -54,6 +56,14 @@ static const int candidates[] = { LOAM_IQ1_S, LOAM_IQ1_M, LOAM_IQ2_XXS, LOAM_IQ2
 
 static bool is_float(int type) { return type == LOAM_F32 || type == LOAM_F16 || type == LOAM_BF16 || type == LOAM_F64; }
 
+/* Types of less than half of the limit are never worth their errors, and their encoders take the longest. */
+static bool too_small(const planning *g, int type)
+{
+    const dtype_info *info = &dtype_table[type];
+    double bits = g->p->bits > 0 ? g->p->bits : 8 * (double)g->p->bytes / (double)(g->b->values ? g->b->values : 1);
+    return 8.0 * info->bytes / info->values < 0.5 * bits;
+}
+
 static bool usable(const gguf_tensor *t, int type, bool weighted, uint64_t *bytes)
 {
     const dtype_info *info = &dtype_table[type];
@@ -66,10 +76,11 @@ static bool usable(const gguf_tensor *t, int type, bool weighted, uint64_t *byte
 /* Options by size, the original last. */
 static void find_options(const planning *g, const gguf_tensor *t, budget_item *item, allocate_item *a)
 {
-    bool weighted = imatrix_find(g->im, t->name) && imatrix_check(g->im, t->name, t->ne[0], t->ne[2] * t->ne[3], NULL) == LOAM_OK;
+    bool weighted = !g->im || (imatrix_find(g->im, t->name) &&
+                               imatrix_check(g->im, t->name, t->ne[0], t->ne[2] * t->ne[3], NULL) == LOAM_OK);
     for (size_t k = 0; k < sizeof candidates / sizeof *candidates; k++) {
         uint64_t bytes;
-        if (!usable(t, candidates[k], weighted, &bytes)) continue;
+        if (too_small(g, candidates[k]) || !usable(t, candidates[k], weighted, &bytes)) continue;
         int at = a->n++;
         for (; at > 0 && a->bytes[at - 1] > bytes; at--) a->bytes[at] = a->bytes[at - 1], item->type[at] = item->type[at - 1];
         a->bytes[at] = bytes;
@@ -79,22 +90,33 @@ static void find_options(const planning *g, const gguf_tensor *t, budget_item *i
     item->type[a->n++] = (int)t->type;
 }
 
-static loam_status find_items(planning *g, loam_error *err)
+static loam_status start_items(planning *g, loam_error *err)
 {
     loam_budget *b = g->b;
     b->n_tensors = gguf_tensor_count(g->in);
-    b->items = mem_zalloc_array(b->n_tensors, sizeof *b->items);
-    b->options = mem_zalloc_array(b->n_tensors, sizeof *b->options);
+    b->items = mem_alloc_array(b->n_tensors, sizeof *b->items);
+    b->options = mem_alloc_array(b->n_tensors, sizeof *b->options);
     b->types = mem_alloc_array(b->n_tensors, sizeof *b->types);
     g->encoded = mem_zalloc_array(b->n_tensors, sizeof *g->encoded);
     g->encoded_as = mem_zalloc_array(b->n_tensors, sizeof *g->encoded_as);
     if (!b->items || !b->options || !b->types || !g->encoded || !g->encoded_as)
         return fail_nomem(err, "a plan of types", b->n_tensors * sizeof *b->items);
+    for (uint32_t i = 0; i < b->n_tensors; i++) b->values += (uint64_t)gguf_values(gguf_tensor_at(g->in, i));
+    return LOAM_OK;
+}
+
+/* The tensors whose type can be chosen; as long as there are no column weights, they are taken to be there. */
+static loam_status find_items(planning *g, loam_error *err)
+{
+    loam_budget *b = g->b;
+    memset(b->items, 0, b->n_tensors * sizeof *b->items);
+    memset(b->options, 0, b->n_tensors * sizeof *b->options);
+    b->n = 0;
+    b->fixed_bytes = 0;
     for (uint32_t i = 0; i < b->n_tensors; i++) {
         const gguf_tensor *t = gguf_tensor_at(g->in, i);
         mix_tensor m = { .name = t->name, .ne = { t->ne[0], t->ne[1], t->ne[2], t->ne[3] }, .type = (int)t->type };
         b->types[i] = -1;
-        b->values += (uint64_t)gguf_values(t);
         if (gguf_values(t) == 0 || !mix_is_quantized(&m) || !quant_table[t->type].decode) {
             b->fixed_bytes += t->bytes;
             continue;
@@ -213,7 +235,7 @@ static loam_status find_errors(planning *g, loam_error *err)
         if (imatrix_check(g->im, t->name, t->ne[0], t->ne[2] * t->ne[3], NULL) == LOAM_OK)
             status = imatrix_weights(g->im, t->name, t->ne[0], t->ne[2] * t->ne[3], &weights, err);
         sampling s = { .t = t, .item = item, .weights = weights, .n = b->options[i].n, .total = item->values / t->ne[0] };
-        s.rows = SAMPLE_VALUES / t->ne[0] < 1 ? 1 : SAMPLE_VALUES / t->ne[0];
+        s.rows = SAMPLE_VALUES / t->ne[0] < SAMPLE_ROWS ? SAMPLE_ROWS : SAMPLE_VALUES / t->ne[0];
         if (s.rows > s.total) s.rows = s.total;
         if (status == LOAM_OK) status = run_sampling(g, &s, item, err);
         mem_free(weights);
@@ -332,8 +354,10 @@ static loam_status hear_in_choice(planning *g, double kld, loam_error *err)
         trial_set(&g->t, b->items[i].index, (loam_type)b->items[i].from, NULL);
         status = measure(g, &without, err);
         trial_set(&g->t, b->items[i].index, (loam_type)b->items[i].type[o], g->encoded[i]);
-        double gain = kld - without, least = 0.05 * kld / b->n;
-        b->items[i].per_error = (gain > least ? gain : least) / error;
+        /* Errors of other tensors shift what one seems to cost, up or down by chance: half of the correction, within limits. */
+        double had = b->items[i].per_error, now = (kld - without) / error;
+        now = now < had / TRUST ? had / TRUST : now > had * TRUST ? had * TRUST : now;
+        b->items[i].per_error = sqrt(had * now);
         if (status == LOAM_OK) status = tell(g, "correcting", (double)(i + 1) / b->n, err);
     }
     return status;
@@ -499,6 +523,9 @@ static loam_status make_plan(planning *g, const char *path, loam_error *err)
     trial_params tp = { path, p->text, p->text_len, p->n_ctx, p->n_tokens, p->n_threads, p->imatrix, p->progress, p->progress_user };
     loam_status status = gguf_open(&g->in, path, 0, err);
     if (status == LOAM_OK) status = pool_new(&g->threads, p->n_threads ? p->n_threads : os_cpu_count(), err);
+    if (status == LOAM_OK) status = start_items(g, err);
+    if (status == LOAM_OK) status = find_items(g, err);
+    if (status == LOAM_OK) status = find_limit(g, err); /* what cannot be is said before the work */
     if (status == LOAM_OK) status = trial_open(&g->t, &tp, err);
     g->im = p->imatrix ? p->imatrix : g->t.own;
     if (status == LOAM_OK) status = find_items(g, err);
