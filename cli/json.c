@@ -14,7 +14,7 @@ static void write_text(FILE *f, const char *text, size_t len);
 static void before(json *j, const char *key)
 {
     if (j->comma[j->depth]) fputs(",", j->f);
-    if (j->depth > 0) fprintf(j->f, "\n%*s", 2 * j->depth, "");
+    if (j->depth > 0 && !j->one_line) fprintf(j->f, "\n%*s", 2 * j->depth, "");
     j->comma[j->depth] = true;
     if (!key) return;
     write_text(j->f, key, strlen(key));
@@ -31,7 +31,7 @@ void json_open(json *j, const char *key, char bracket)
 void json_close(json *j, char bracket)
 {
     bool any = j->comma[j->depth--];
-    if (any) fprintf(j->f, "\n%*s", 2 * j->depth, "");
+    if (any && !j->one_line) fprintf(j->f, "\n%*s", 2 * j->depth, "");
     fputc(bracket, j->f);
     if (j->depth == 0) fputc('\n', j->f);
 }

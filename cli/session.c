@@ -74,8 +74,9 @@ int session_context(session *s, const options *o, const loam_context_params *p)
     loam_error err;
     uint64_t start = now_ns();
     if (loam_context_new(&s->ctx, s->model, p, &err) != LOAM_OK) return say_error(o, &err);
+    int code = session_adapters(s, o);
     s->load_ns += now_ns() - start;
-    return EXIT_DONE;
+    return code;
 }
 
 int session_need_tokenizer(const session *s, const options *o)
@@ -87,6 +88,7 @@ int session_need_tokenizer(const session *s, const options *o)
 void session_close(session *s)
 {
     loam_context_free(s->ctx);
+    session_drop_adapters(s);
     loam_model_free(s->model);
     memset(s, 0, sizeof *s);
 }

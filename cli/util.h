@@ -62,6 +62,7 @@ void progress_end(progress *p);
 typedef struct json {
     FILE *f;
     int depth;
+    bool one_line; /* no line breaks but the last: JSON lines */
     bool comma[32];
 } json;
 void json_begin(json *j, FILE *f);

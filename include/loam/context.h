@@ -15,6 +15,7 @@
 #include <stdbool.h>
 
 #include "loam/model.h"
+#include "loam/pool.h"
 #include "loam/tensor.h"
 
 #ifdef __cplusplus
@@ -23,8 +24,17 @@ extern "C" {
 
 typedef struct loam_context loam_context;
 
-/* Asked every few milliseconds during a decode; true stops it. It must not call back into the context. */
-typedef bool (*loam_abort_fn)(void *user);
+typedef struct loam_node loam_node; /* an operation of a decode, see below */
+/* First called with ask = true for each operation: true to be shown its result. Then with ask = false and the data; false
+ * stops the decode, which returns 2. It is called by the thread that called loam_decode while the others wait. */
+typedef bool (*loam_observe_fn)(void *user, const loam_node *node, bool ask);
+
+/* Which tokens a token sees. */
+typedef enum loam_attention {
+    LOAM_ATTENTION_MODEL = -1,     /* what the model was made for */
+    LOAM_ATTENTION_CAUSAL = 0,     /* those before it and itself */
+    LOAM_ATTENTION_NON_CAUSAL = 1  /* also those after it in the same batch, which then has at most n_ubatch tokens */
+} loam_attention;
 
 typedef enum loam_rope_scaling { LOAM_ROPE_MODEL = -1, LOAM_ROPE_NONE = 0, LOAM_ROPE_LINEAR = 1, LOAM_ROPE_YARN = 2,
                                  LOAM_ROPE_LONGROPE = 3 } loam_rope_scaling;
@@ -38,9 +48,9 @@ typedef struct loam_context_params {
     size_t struct_size;
     uint32_t n_ctx;            /* tokens of the cache, all sequences together; default 512, 0 = the model's training context.
                                   Rounded up to a multiple of 256 */
-    uint32_t n_batch;          /* most tokens of one loam_decode; default 2048, at most n_ctx is used */
+    uint32_t n_batch;          /* most tokens of one loam_decode; default 2048, at most n_ctx where a cache is kept */
     uint32_t n_ubatch;         /* tokens computed at once; default 512, 0 = n_batch. Changes speed and memory, not results */
-    uint32_t n_seq_max;        /* sequences, 1 .. 256; default 1 */
+    uint32_t n_seq_max;        /* sequences, at most 256; default 1, also for 0 */
     bool unified;              /* true (default): sequences share the n_ctx tokens; false: each has n_ctx / n_seq_max */
     int32_t n_threads;         /* for one token at a time; default 0 = CPUs of this process */
     int32_t n_threads_batch;   /* for several tokens; default 0 = n_threads */
@@ -59,6 +69,13 @@ typedef struct loam_context_params {
     loam_pooling pooling;      /* how embeddings of a sequence become one; default LOAM_POOLING_MODEL. RANK needs a classifier */
     uint32_t n_rs_seq;         /* recurrent layers: the end of a sequence can be removed by up to so many tokens; costs a state
                                   per token and sequence. Default 0: only whole sequences can be removed */
+    loam_attention attention;  /* default LOAM_ATTENTION_MODEL */
+    uint32_t n_outputs_max;    /* rows of outputs that are reserved at once; default 0 = n_seq_max. More are made when needed */
+    loam_observe_fn observe;   /* default NULL; see loam_context_set_observer */
+    void *observe_user;
+    loam_log_fn log;           /* messages about this context; default NULL: those of the library (loam_set_log) */
+    void *log_user;
+    loam_pool *pool, *pool_batch; /* lent from the start, as by loam_context_attach_pools; default NULL: own threads */
     int32_t cache_rotation;    /* loam_cache_rotation; default LOAM_ROTATION_AUTO */
 } loam_context_params;
 
@@ -69,28 +86,46 @@ typedef struct loam_memory_use {
     uint64_t weights;          /* of the model: mapped, shared by its contexts */
     uint64_t cache;            /* keys and values */
     uint64_t buffers;          /* activations and scratch */
-    uint64_t outputs;          /* logits and embeddings */
+    uint64_t outputs;          /* logits and embeddings, n_outputs_max rows or what has been made since */
+    uint64_t tables;           /* everything else on the heap: plans, tables of pages, arrays of a batch */
 } loam_memory_use;
 
 LOAM_API loam_status loam_context_estimate(const loam_model *model, const loam_context_params *params, loam_memory_use *use,
                                            loam_error *err);
 
 /* On success *out owns the context; the model must outlive it. params NULL: the defaults. Errors: ARG (a field out of
- * range, by name; block types whose block does not divide the head width), NOMEM (with what is needed and what is left). */
+ * range, by name; block types whose block does not divide the head width), NOMEM (with what is needed and what is left).
+ * Of a model opened with vocab_only the context has no memory and no buffers: decoding is refused, memory operations do nothing. */
 LOAM_API loam_status loam_context_new(loam_context **out, const loam_model *model, const loam_context_params *params,
                                       loam_error *err);
 LOAM_API void loam_context_free(loam_context *ctx); /* NULL is fine */
 
 LOAM_API const loam_model *loam_context_model(const loam_context *ctx);
 LOAM_API uint32_t loam_context_n_ctx(const loam_context *ctx);
+LOAM_API uint32_t loam_context_n_ctx_seq(const loam_context *ctx); /* most tokens of one sequence */
 LOAM_API uint32_t loam_context_n_batch(const loam_context *ctx);
 LOAM_API uint32_t loam_context_n_ubatch(const loam_context *ctx);
 LOAM_API uint32_t loam_context_n_seq_max(const loam_context *ctx);
 LOAM_API int32_t loam_context_n_threads(const loam_context *ctx);
 LOAM_API int32_t loam_context_n_threads_batch(const loam_context *ctx);
 LOAM_API void loam_context_memory_use(const loam_context *ctx, loam_memory_use *use); /* what is really taken */
+/* All parameters as they are in force: with every 0 and "model" that could be settled, and what was set since. */
+LOAM_API loam_context_params loam_context_settings(const loam_context *ctx);
+
 LOAM_API void loam_context_set_abort(loam_context *ctx, loam_abort_fn fn, void *user);
 LOAM_API void loam_context_set_embeddings(loam_context *ctx, bool on);
+/* From the next batch on; false: as LOAM_ATTENTION_NON_CAUSAL. What the cache holds stays as it was computed. */
+LOAM_API void loam_context_set_causal(loam_context *ctx, bool on);
+/* Threads for one token and for several, 0 as in the parameters. Errors: ARG, NOMEM; nothing has changed then. */
+LOAM_API loam_status loam_context_set_threads(loam_context *ctx, int32_t n_threads, int32_t n_threads_batch, loam_error *err);
+/* Runs on these pools, the second for several tokens (NULL: the first), with at most the context's numbers of threads. They
+ * must outlive the context or be taken off. ARG when pool is NULL. */
+LOAM_API loam_status loam_context_attach_pools(loam_context *ctx, loam_pool *pool, loam_pool *pool_batch, loam_error *err);
+/* Back to own threads. Where none can be started, the caller's thread does all, with a warning in the log. */
+LOAM_API void loam_context_detach_pools(loam_context *ctx);
+/* Reads every weight once on all threads, so that the first token finds them in memory, and touches the buffers; it changes
+ * no sequence and no output. Errors: ABORTED (by the abort callback). */
+LOAM_API loam_status loam_context_warm_up(loam_context *ctx, loam_error *err);
 
 /* Tokens to compute. Arrays have n_tokens entries; a NULL array means its default. */
 typedef struct loam_batch {
@@ -152,9 +187,10 @@ LOAM_API int32_t loam_memory_seq_pos_min(const loam_context *ctx, int32_t seq); 
 LOAM_API int32_t loam_memory_seq_pos_max(const loam_context *ctx, int32_t seq); /* -1: empty */
 LOAM_API void loam_memory_clear(loam_context *ctx);
 LOAM_API bool loam_memory_can_shift(const loam_context *ctx);
+LOAM_API int64_t loam_memory_n_tokens(const loam_context *ctx); /* in the cache, shared ones once; 0 where it has no pages */
 
 /* ---- the state of the sequences, in memory, in files, through a callback. Versioned, little-endian, with a checksum, bound
- * to the model and to the types of the cache; a context of another size takes it where it fits. What is decoded after a
+ * to the model, to the adapters and control vectors that are on, and to the types of the cache; a context of another size takes it where it fits. What is decoded after a
  * restore has the same bits. seq -1: all sequences; else that one, which a state of one sequence also replaces, whatever
  * its number was. Errors of loading: FORMAT (damaged, cut off, foreign), ARG (another model or cache, wrong kind), FULL (no
  * room), UNSUPPORTED (a newer version); the context is then as it was. ---- */
@@ -186,7 +222,6 @@ LOAM_API loam_status loam_state_load_file(loam_context *ctx, int32_t seq, const 
 
 /* ---- looking into a decode: an observer is shown every operation, in order ---- */
 
-typedef struct loam_node loam_node;
 struct loam_node {
     const char *op;                /* operation ("MATMUL"); "WEIGHT", "INPUT", "VIEW" for sources */
     const char *name;              /* of the weight or of the value; static or of the model */
@@ -201,18 +236,18 @@ struct loam_node {
     const loam_node *const *src;   /* inputs, without their own inputs; an elementwise result may have taken the place of one */
 };
 
-/* First called with ask = true for each operation: true to be shown its result. Then with ask = false and the data; false
- * stops the decode, which returns 2. It is called by the thread that called loam_decode while the others wait. */
-typedef bool (*loam_observe_fn)(void *user, const loam_node *node, bool ask);
-
 /* NULL takes it off. An observed decode meets after every operation: slower, with the same bits. */
 LOAM_API void loam_context_set_observer(loam_context *ctx, loam_observe_fn fn, void *user);
 
-/* ---- times, in nanoseconds since the last reset ---- */
+/* ---- times, in nanoseconds since the last reset. A batch in which no sequence has more than one token is generation, any
+ * other is prompt; both count when they are done, so any number of them may follow each other. ---- */
 typedef struct loam_perf {
-    uint64_t load_ns;              /* of the context: construction */
-    uint64_t prompt_ns, gen_ns;    /* batches of several tokens; of one token */
-    int64_t n_prompt, n_gen;       /* their tokens */
+    uint64_t load_ns;              /* of the context: construction; a reset leaves it */
+    uint64_t prompt_ns, gen_ns;
+    int64_t n_prompt, n_gen;       /* tokens */
+    int64_t n_prompt_batches, n_gen_batches;
+    int64_t n_plans;               /* plans that had to be made; every other step used a kept one */
+    uint64_t start_ns;             /* of the monotonic clock: construction, or the last reset */
     uint64_t cache_bytes;          /* keys and values that attention has read, of all batches: a page that sequences share is
                                     * read once for all of them */
 } loam_perf;

@@ -3,6 +3,7 @@
  *   model.h      file -> model               tokenizer.h  text <-> ids
  *   context.h    model, ids -> logits        sampler.h    logits -> id
  *   adapter.h    low-rank adapters and control vectors for a context
+ *   pool.h       threads that contexts share
  *
  * Statuses, errors, the allocator and the log are in status.h. The lower tier (tensor.h, quant.h, debug.h) is unstable; of it
  * only what these need comes along. */
@@ -12,6 +13,7 @@
 #include "loam/adapter.h"
 #include "loam/context.h"
 #include "loam/model.h"
+#include "loam/pool.h"
 #include "loam/sampler.h"
 #include "loam/status.h"
 #include "loam/tokenizer.h"

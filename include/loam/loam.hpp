@@ -20,6 +20,7 @@ template <typename T, void (*release)(T *)> using owner = std::unique_ptr<T, del
 
 using model = owner<loam_model, loam_model_free>;
 using context = owner<loam_context, loam_context_free>;
+using pool = owner<loam_pool, loam_pool_free>;
 using adapter = owner<loam_adapter, loam_adapter_free>;
 using sampler = owner<loam_sampler, loam_sampler_free>;
 using detokenizer = owner<loam_detokenizer, loam_detokenizer_free>;

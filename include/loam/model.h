@@ -34,7 +34,7 @@ typedef struct loam_model_params {
 
 LOAM_API loam_model_params loam_model_defaults(void);
 
-/* Opens a GGUF file (for a split file: its first part). On success *out owns the model; on failure *out is NULL.
+/* Opens a GGUF file (for a split file: its first part) or a Hugging Face folder. On success *out owns the model; on failure *out is NULL.
  * params NULL: the defaults. Errors: IO (file), FORMAT (malformed, a missing or misshapen tensor, each by name),
  * UNSUPPORTED (an architecture or feature that Loam does not have yet, by name), NOMEM. */
 LOAM_API loam_status loam_model_open(loam_model **out, const char *path, const loam_model_params *params, loam_error *err);

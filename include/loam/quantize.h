@@ -2,6 +2,7 @@
  *
  *     loam_quantize_params p = loam_quantize_defaults();
  *     p.type = "q4_K_M";
+ *     p.imatrix = im;                                  // optional: loam/imatrix.h
  *     if (loam_quantize_file("in.gguf", "out.gguf", &p, NULL, &err) != LOAM_OK) puts(err.message);
  */
 #ifndef LOAM_QUANTIZE_H
@@ -9,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include "loam/budget.h"
 #include "loam/tensor.h"
 
 #ifdef __cplusplus
@@ -23,6 +25,8 @@ typedef struct loam_quantize_step {
     bool fell_back;    /* its rows do not fit the blocks of the type that the rules chose: `to` has smaller ones */
     uint64_t bytes_before, bytes_after;
     uint64_t done, total; /* bytes of source tensors that are finished, and of all */
+    bool weighted;        /* the importance matrix has column weights for it, and `to` uses them */
+    bool lacks_weights;   /* `to` needs column weights that are not there: a dry run shows it, otherwise it is an error */
 } loam_quantize_step;
 
 /* Called before each tensor, and again while a large one is worked on (then with the same name). False stops the work. */
@@ -50,6 +54,11 @@ typedef struct loam_quantize_params {
     size_t n_overrides;
     loam_quantize_progress progress; /* default NULL */
     void *progress_user;
+    const loam_imatrix *imatrix;     /* column weights for the encoders; default NULL */
+    const char *imatrix_file;        /* its name, for the metadata of the file; default NULL */
+    bool keep_split;                 /* of a split file as many parts are written, with the same tensors (default false: one file) */
+    const loam_budget *budget;       /* types by this plan, made for the same file, in place of `type`; its own column weights are
+                                        used where imatrix is NULL. Default NULL */
 } loam_quantize_params;
 
 LOAM_API loam_quantize_params loam_quantize_defaults(void);
@@ -60,10 +69,11 @@ typedef struct loam_quantize_result {
     uint32_t n_tensors, n_converted, n_fell_back;
 } loam_quantize_result;
 
-/* Reads the GGUF file `in` (of a split file the first part) and writes `out`, one file, with the tensors converted and the
- * metadata kept. Uses all threads and memory for a few rows of a tensor, whatever the model's size. `out` appears when it is
+/* Reads the GGUF file `in` (of a split file the first part) and writes `out`, one file unless keep_split says so
+ * (PREFIX-00001-of-0000N.gguf), with the tensors converted and the metadata kept. Uses all threads and memory for a few rows of a tensor, whatever the model's size. `out` appears when it is
  * whole; on failure nothing has changed. result may be NULL. Errors: ARG (an unknown type, with the nearest name; a type whose
- * blocks cannot hold a tensor's rows; `out` is `in`; a field out of range), UNSUPPORTED (a quantized source without
+ * blocks cannot hold a tensor's rows, or that needs an importance matrix where there is no entry for the tensor; a matrix of
+ * another model; `out` is `in`; a field out of range), UNSUPPORTED (a quantized source without
  * allow_requantize), NUMERIC (a weight is NaN or infinite, or does not fit the type: tensor, row and column are named),
  * FORMAT, IO, NOMEM, ABORTED (by progress). */
 LOAM_API loam_status loam_quantize_file(const char *in, const char *out, const loam_quantize_params *params,

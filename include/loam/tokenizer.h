@@ -151,6 +151,39 @@ LOAM_API loam_token loam_tokenizer_find(const loam_tokenizer *t, const char *tex
 /* The *n ids that sampling must never choose; they live as long as the tokenizer. NULL when *n is 0. */
 LOAM_API const loam_token *loam_tokenizer_suppressed(const loam_tokenizer *t, size_t *n);
 
+/* ---- learning a vocabulary ---- */
+
+/* Learns a byte-level BPE vocabulary from text: the two neighbours that occur side by side most often become a token, again and
+ * again. (Of equally frequent pairs the one of the smaller ids; so the order of the texts does not matter.) */
+typedef struct loam_vocab_builder loam_vocab_builder;
+
+/* Get them from loam_vocab_defaults(), then change what you need. */
+typedef struct loam_vocab_params {
+    size_t struct_size;
+    int32_t n_vocab;            /* tokens, special ones included; default 4096. At least 256 and the special ones */
+    const char *pre;            /* how text is cut into pieces that no token crosses; default "qwen2". Names as in tokenizer.ggml.pre,
+                                   of those with the byte alphabet */
+    int64_t min_count;          /* a pair that occurs less often becomes no token (default 2): the vocabulary may be smaller then */
+    const char *const *special; /* [n_special] control tokens, ids from 0. The default is none given: <s>, which begins a text,
+                                   and </s>, which ends it. Given ones come behind these two */
+    size_t n_special;
+    bool (*progress)(void *user, uint64_t done, uint64_t total); /* default NULL; false stops the work: LOAM_E_ABORTED */
+    void *progress_user;
+} loam_vocab_params;
+
+LOAM_API loam_vocab_params loam_vocab_defaults(void);
+
+/* On failure *out is NULL: ARG (sizes, an unknown pre, a special text twice), NOMEM. params NULL: the defaults. */
+LOAM_API loam_status loam_vocab_builder_create(loam_vocab_builder **out, const loam_vocab_params *params, loam_error *err);
+LOAM_API void loam_vocab_builder_free(loam_vocab_builder *builder); /* NULL is fine */
+
+/* Counts one text; memory grows with different words only. NOMEM: some of it may have been counted. */
+LOAM_API loam_status loam_vocab_builder_add(loam_vocab_builder *builder, const char *text, size_t len, loam_error *err);
+
+/* Learns, and writes the vocabulary: a GGUF file without tensors, or where path ends in .json a Hugging Face tokenizer.json.
+ * *n_vocab (may be NULL) gets the number of tokens. Call it once. ARG (no text was added, called twice), IO, ABORTED, NOMEM. */
+LOAM_API loam_status loam_vocab_builder_write(loam_vocab_builder *builder, const char *path, int32_t *n_vocab, loam_error *err);
+
 #ifdef __cplusplus
 }
 #endif

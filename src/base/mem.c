@@ -43,6 +43,8 @@ static void *dress(char *raw, size_t bytes)
     return (void *)at;
 }
 
+size_t mem_size(const void *p) { return p ? ((const head *)p)[-1].bytes + SLACK : 0; }
+
 void *mem_alloc(size_t bytes)
 {
     if (bytes > SIZE_MAX / 2 - SLACK) return NULL;

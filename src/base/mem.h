@@ -16,6 +16,7 @@ void *mem_zalloc(size_t bytes);                           /* zeroed */
 void *mem_alloc_array(size_t count, size_t size);         /* NULL also when the product overflows */
 void *mem_zalloc_array(size_t count, size_t size);
 void *mem_resize(void *p, size_t bytes);                  /* as realloc; on NULL the old block is untouched */
+size_t mem_size(const void *p);                           /* bytes that a block takes with its head; NULL: 0 */
 void mem_free(void *p);                                   /* NULL is fine */
 char *mem_strdup(const char *s, size_t len);              /* copy of len bytes plus a terminator */
 

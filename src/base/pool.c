@@ -32,9 +32,10 @@ typedef struct worker {
     pool *owner;
     int ith;
     os_thread *thread;
+    _Atomic uint64_t id;                  /* os_thread_id() of the thread; 0 before it runs */
 } worker;
 
-struct pool {
+struct loam_pool {
     alignas(64) _Atomic uint32_t job;
     alignas(64) _Atomic uint32_t arrived; /* threads at the barrier that is being gathered */
     _Atomic uint32_t round;               /* same cache line: the last thread to arrive owns it already */
@@ -42,7 +43,8 @@ struct pool {
     void *arg;
     int active;
     _Atomic uint32_t spin_ns;             /* 0: more threads than CPUs */
-    atomic_bool busy;
+    _Atomic uint32_t turn;                /* TURN_... */
+    _Atomic uint64_t holder;              /* thread whose turn it is */
     uint32_t generation;
     uint64_t checked_ns;                  /* when the number of CPUs was looked at */
     int cpus;
@@ -116,6 +118,7 @@ static void work(void *arg)
     worker *w = arg;
     pool *p = w->owner;
     uint32_t seen = 0;
+    atomic_store(&w->id, os_thread_id());
     for (;;) {
         seen = wait_change(&p->job, seen, atomic_load_explicit(&p->spin_ns, memory_order_relaxed));
         int n = JOB_THREADS(seen);
@@ -190,19 +193,59 @@ static void run(pool *p, int n, pool_fn fn, void *arg)
     p->active = 1;
 }
 
+/* ---- turns: one run at a time ---- */
+
+enum { TURN_FREE, TURN_TAKEN, TURN_AWAITED /* taken, and somebody sleeps on the word */ };
+
+/* Whether the calling thread is part of a run of this pool: waiting for its end would be waiting for itself. */
+static bool inside(pool *p)
+{
+    uint64_t id = os_thread_id();
+    bool found = atomic_load(&p->holder) == id;
+    for (int i = 1; i < p->n_threads; i++) found = found || atomic_load(&p->workers[i - 1].id) == id;
+    return found;
+}
+
+static bool take_turn(pool *p)
+{
+    uint32_t seen = TURN_FREE;
+    if (!atomic_compare_exchange_strong(&p->turn, &seen, TURN_TAKEN)) {
+        if (inside(p)) return false;
+        while (atomic_exchange(&p->turn, TURN_AWAITED) != TURN_FREE) os_futex_wait((const uint32_t *)&p->turn, TURN_AWAITED);
+    }
+    atomic_store(&p->holder, os_thread_id());
+    return true;
+}
+
+static void give_turn(pool *p)
+{
+    atomic_store(&p->holder, 0);
+    if (atomic_exchange(&p->turn, TURN_FREE) == TURN_AWAITED) os_futex_wake_all((const uint32_t *)&p->turn);
+}
+
 loam_status pool_run_n(pool *p, int n, pool_fn fn, void *arg)
 {
     if (n < 1) return LOAM_E_ARG;
     if (n > pool_threads(p)) n = pool_threads(p);
-    if (p && atomic_exchange(&p->busy, true)) return LOAM_E_ARG;
+    if (p && !take_turn(p)) return LOAM_E_ARG;
     fenv_t mode;
     fegetenv(&mode);
     fesetenv(FE_DFL_ENV);
     if (p) run(p, n, fn, arg);
     else fn(arg, 0, 1);
     fesetenv(&mode);
-    if (p) atomic_store(&p->busy, false);
+    if (p) give_turn(p);
     return LOAM_OK;
 }
 
 loam_status pool_run(pool *p, pool_fn fn, void *arg) { return pool_run_n(p, pool_threads(p), fn, arg); }
+
+/* ---- public names ---- */
+
+loam_status loam_pool_new(loam_pool **out, int32_t n_threads, loam_error *err)
+{
+    return out ? pool_new(out, n_threads, err) : fail(err, LOAM_E_ARG, "loam_pool_new: out is NULL");
+}
+
+void loam_pool_free(loam_pool *p) { pool_free(p); }
+int32_t loam_pool_n_threads(const loam_pool *p) { return pool_threads(p); }

@@ -6,13 +6,15 @@
  * A waiting thread spins for some microseconds, gives way a few times, then sleeps. Where the process has fewer CPUs than
  * the run has threads (affinity, control-group quota; looked at again every second) nobody spins, so that threads do not
  * steal each other's time. Inside a run rounding and denormals are in the default mode on every thread; the caller's mode comes back at
- * the end. A pool may be lent to several users that run in turn; it refuses two runs at the same time. */
+ * the end. A pool may be lent to several users, also in different threads: a run waits until the one before has ended. A run from
+ * inside a run of the same pool is refused. */
 #ifndef LOAM_BASE_POOL_H
 #define LOAM_BASE_POOL_H
 
 #include "base/error.h"
+#include "loam/pool.h"
 
-typedef struct pool pool;
+typedef loam_pool pool;
 typedef void (*pool_fn)(void *arg, int ith, int nth); /* 0 <= ith < nth; every thread reaches the same barriers */
 
 /* A pool of n_threads (1 .. LIMIT_THREADS), the caller included. When the system refuses to start a thread the pool is
@@ -23,7 +25,7 @@ void pool_free(pool *p); /* not during a run; NULL is fine */
 int pool_threads(const pool *p); /* most threads of a run */
 
 /* fn on the first n threads (all of them where n is larger); returns when every one has returned. One thread needs no
- * pool: p may be NULL for n = 1. LOAM_E_ARG when n < 1 or when the pool is in a run already (also from inside fn). */
+ * pool: p may be NULL for n = 1. LOAM_E_ARG when n < 1 or from inside fn. */
 loam_status pool_run_n(pool *p, int n, pool_fn fn, void *arg);
 /* The same on all threads of the pool. */
 loam_status pool_run(pool *p, pool_fn fn, void *arg);

@@ -16,7 +16,7 @@ static loam_status check_shape(const loam_context *ctx, const loam_batch *in, bo
     for (int i = 0; in->token && i < in->n_tokens; i++)
         if (in->token[i] < 0 || in->token[i] >= n_vocab)
             return fail(err, LOAM_E_ARG, "batch: token %d is %d, the vocabulary has %d", i, in->token[i], n_vocab);
-    if ((encode || !model_causal(ctx->model)) && (uint32_t)in->n_tokens > ctx->p.n_ubatch)
+    if ((encode || ctx->p.attention != LOAM_ATTENTION_CAUSAL) && (uint32_t)in->n_tokens > ctx->p.n_ubatch)
         return fail(err, LOAM_E_ARG, "batch: %d tokens without a causal mask, at most n_ubatch %u", in->n_tokens, ctx->p.n_ubatch);
     return LOAM_OK;
 }

@@ -18,11 +18,12 @@ typedef struct plan_shape {
     plan_kind kind;
     int n_tokens, n_outputs;
     bool embd_input;
+    bool watched;                  /* products are shown to a watcher */
 } plan_shape;
 
 typedef struct kept_plan {
     plan_shape shape;
-    bool want_embd;
+    bool want_embd, causal;
     uint64_t used;                 /* when it ran last: the oldest makes room */
     plan *p;
 } kept_plan;
@@ -40,13 +41,18 @@ typedef struct full_batch {
     bool *output;
 } full_batch;
 
+/* As plan_run.observe. */
+typedef bool (*context_watch_fn)(void *user, const value *v, worker *w, bool ask, uint64_t ns);
+
 struct loam_context {
     const loam_model *model;
     loam_context_params p;
     int64_t n_ctx_seq;
     memory *mem;
     memory_layer *layers;
-    pool *threads;
+    bool running;                  /* inside a decode: callbacks must not come back in */
+    pool *threads;                 /* own ones; NULL while pools are lent */
+    int n_most;                    /* threads that plans and buffers are made for */
     const kernels *k;
     kept_plan plans[PLANS_KEPT];
     uint64_t clock;
@@ -66,8 +72,8 @@ struct loam_context {
     int32_t *out_rows;             /* [n_ubatch] */
     full_batch batch;
     loam_perf perf;
-    loam_observe_fn observe;
-    void *observe_user;
+    context_watch_fn watch;        /* takes the place of the observer */
+    void *watch_user;
     loam_adapter *adapters[LOAM_MAX_ADAPTERS];
     graph_adapter adapter_pairs[LOAM_MAX_ADAPTERS];
     int n_adapters;
@@ -80,6 +86,23 @@ struct loam_context {
 
 /* Fills in the defaults and checks every field of every token; changes nothing else. LOAM_E_ARG with the token and field. */
 loam_status batch_fill(loam_context *ctx, const loam_batch *in, bool encode, loam_error *err);
+
+/* Of a model that was opened for its vocabulary: no layers, no buffers, nothing to decode. */
+static inline bool context_is_empty(const loam_context *ctx) { return model_vocab_only(ctx->model); }
+
+/* settings.c: ctx->p and n_ctx_seq from what the caller gave; a message to the log of the context. */
+loam_status context_settle(loam_context *ctx, const loam_context_params *given, loam_error *err);
+void context_log(const loam_context_params *p, loam_log_level level, const char *fmt, ...) LOAM_PRINTF(3, 4);
+
+/* threads.c: those of a run of n_tokens; own threads where none are lent; buffers and own threads for at least n. */
+pool *context_pool(const loam_context *ctx, int n_tokens);
+loam_status context_start_threads(loam_context *ctx, loam_error *err);
+loam_status context_fit_threads(loam_context *ctx, int n, loam_error *err);
+
+/* Forgets all kept plans: they were made for other adapters, threads or weights. */
+void context_drop_plans(loam_context *ctx);
+/* Room for n output rows. */
+loam_status context_fit_outputs(loam_context *ctx, size_t n, bool logits, loam_error *err);
 
 /* The plan of a shape, made now if it is not kept; buffers are large enough for it afterwards. */
 loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error *err);
@@ -95,8 +118,15 @@ loam_status pooling_run(loam_context *ctx, loam_error *err);
 /* Turns the keys of moved tokens to their new positions. */
 loam_status context_apply_shifts(loam_context *ctx, loam_error *err);
 
+/* Shows every product of the decodes from now on to fn (NULL: to nobody), with its input in floats: of a product v that is
+ * v->src[1], or v->src[1]->src[0] where src[1] is an ENCODE. All rows go through all blocks, whatever outputs are wanted. */
+void context_set_watch(loam_context *ctx, context_watch_fn fn, void *user);
+
 /* Shows a step to the observer; plan_run.observe of a context that has one. */
 bool context_observe(void *ctx, const value *v, worker *w, bool ask, uint64_t ns);
+
+/* Of the model with the adapters and control vectors that are on for a sequence, -1: for all: what a state belongs to. */
+uint64_t context_fingerprint(const loam_context *ctx, int32_t seq);
 
 /* Strength of every adapter for every token of the filled batch. */
 void context_fill_strengths(loam_context *ctx);

@@ -10,11 +10,9 @@ static bool gives_logits(const loam_context *ctx)
     return loam_model_has_decoder(ctx->model) && !(ctx->batch.encode && model_has_cross(ctx->model));
 }
 
-/* Room for the outputs of the batch, before anything is computed. */
-static loam_status fit_outputs(loam_context *ctx, loam_error *err)
+loam_status context_fit_outputs(loam_context *ctx, size_t need, bool logits_too, loam_error *err)
 {
-    size_t need = (size_t)ctx->batch.n_outputs, n_vocab = (size_t)loam_model_n_vocab(ctx->model), n_embd = (size_t)loam_model_n_embd(ctx->model);
-    bool logits_too = gives_logits(ctx);
+    size_t n_vocab = (size_t)loam_model_n_vocab(ctx->model), n_embd = (size_t)loam_model_n_embd(ctx->model);
     if (need > ctx->cap_outputs || (logits_too && !ctx->logits)) {
         float *logits = logits_too ? mem_alloc_array(need, n_vocab * sizeof(float)) : NULL;
         if (logits_too && !logits) return fail_nomem(err, "logits", (uint64_t)need * n_vocab * 4);
@@ -23,6 +21,7 @@ static loam_status fit_outputs(loam_context *ctx, loam_error *err)
         ctx->logits = logits;
         ctx->embeddings = NULL;
         ctx->cap_outputs = need;
+        ctx->n_outputs = ctx->last_n_tokens = ctx->n_rows = 0;
     }
     if (ctx->p.embeddings && !ctx->embeddings && need > 0) {
         ctx->embeddings = mem_alloc_array(ctx->cap_outputs, n_embd * sizeof(float));
@@ -48,13 +47,14 @@ static loam_status add_tokens(loam_context *ctx, loam_error *err)
 plan_run context_run(loam_context *ctx, plan *p, int n)
 {
     plan_run run = {
-        .p = p, .k = ctx->k, .threads = ctx->threads, .n_threads = n > 1 ? ctx->p.n_threads_batch : ctx->p.n_threads,
+        .p = p, .k = ctx->k, .threads = context_pool(ctx, n), .n_threads = n > 1 ? ctx->p.n_threads_batch : ctx->p.n_threads,
         .arena = ctx->arena, .scratch = ctx->scratch, .scratch_stride = ctx->scratch_stride,
         .shared = ctx->shared, .shared_bytes = ctx->shared_bytes,
         .abort = ctx->p.abort, .abort_user = ctx->p.abort_user,
-        .observe = ctx->observe ? context_observe : NULL, .observe_user = ctx,
+        .observe = ctx->watch ? ctx->watch : ctx->p.observe ? context_observe : NULL,
+        .observe_user = ctx->watch ? ctx->watch_user : ctx,
     };
-    if (run.n_threads > pool_threads(ctx->threads)) run.n_threads = pool_threads(ctx->threads);
+    if (run.n_threads > pool_threads(run.threads)) run.n_threads = pool_threads(run.threads);
     return run;
 }
 
@@ -66,7 +66,7 @@ static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loa
     for (int i = 0; i < n; i++)
         if (b->output[first + i]) ctx->out_rows[n_out++] = i;
     plan *p;
-    plan_shape shape = { b->encode ? PLAN_ENCODE : PLAN_DECODE, n, n_out, b->embd != NULL };
+    plan_shape shape = { b->encode ? PLAN_ENCODE : PLAN_DECODE, n, n_out, b->embd != NULL, ctx->watch != NULL };
     loam_status status = context_plan(ctx, shape, &p, err);
     if (status != LOAM_OK) return status;
     plan_run run = context_run(ctx, p, n);
@@ -79,9 +79,10 @@ static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loa
     run.outputs[OUTPUT_EMBD] = ctx->p.embeddings ? ctx->embeddings + (size_t)*row * (size_t)loam_model_n_embd(ctx->model) : NULL;
     status = memory_view(ctx->mem, first, n, b->pos + first, &run.kv);
     if (status == LOAM_OK) status = plan_execute(&run);
+    if (status == LOAM_E_ARG) return fail(err, LOAM_E_UNSUPPORTED, "called from inside a run of the same threads");
     *row += n_out;
     ctx->perf.cache_bytes += atomic_load(&run.cache_bytes);
-    return status == LOAM_E_ABORTED ? fail(err, LOAM_E_ABORTED, "the %s stopped the batch", ctx->observe ? "observer or the abort callback" : "abort callback") : status;
+    return status == LOAM_E_ABORTED ? fail(err, LOAM_E_ABORTED, "the %s stopped the batch", ctx->p.observe ? "observer or the abort callback" : "abort callback") : status;
 }
 
 static loam_status compute(loam_context *ctx, loam_error *err)
@@ -108,9 +109,16 @@ static void note_outputs(loam_context *ctx)
 
 static void note_time(loam_context *ctx, uint64_t ns)
 {
-    int n = ctx->batch.n_tokens;
-    if (n > 1) ctx->perf.prompt_ns += ns, ctx->perf.n_prompt += n;
-    else ctx->perf.gen_ns += ns, ctx->perf.n_gen++;
+    const full_batch *b = &ctx->batch;
+    bool seen[LIMIT_SEQUENCES] = { false }, prompt = false;
+    for (int32_t i = 0; i < b->first_seq[b->n_tokens]; i++) {
+        prompt = prompt || seen[b->seqs[i]];
+        seen[b->seqs[i]] = true;
+    }
+    loam_perf *p = &ctx->perf;
+    *(prompt ? &p->prompt_ns : &p->gen_ns) += ns;
+    *(prompt ? &p->n_prompt : &p->n_gen) += b->n_tokens;
+    ++*(prompt ? &p->n_prompt_batches : &p->n_gen_batches);
 }
 
 static int code_of(loam_status status)
@@ -125,11 +133,24 @@ static int code_of(loam_status status)
     }
 }
 
+static int run_batch(loam_context *ctx, const loam_batch *batch, bool encode, loam_error *err);
+
+/* A callback of a decode that calls for another one of the same context is refused. */
+static int enter(loam_context *ctx, const loam_batch *batch, bool encode, loam_error *err)
+{
+    if (ctx->running) return code_of(fail(err, LOAM_E_ARG, "called from inside a decode of the same context"));
+    ctx->running = true;
+    int code = run_batch(ctx, batch, encode, err);
+    ctx->running = false;
+    return code;
+}
+
 static int run_batch(loam_context *ctx, const loam_batch *batch, bool encode, loam_error *err)
 {
+    if (context_is_empty(ctx)) return code_of(fail(err, LOAM_E_ARG, "the model was opened for its vocabulary only: nothing can be computed"));
     uint64_t start = os_now_ns();
     loam_status status = batch_fill(ctx, batch, encode, err);
-    if (status == LOAM_OK) status = fit_outputs(ctx, err);
+    if (status == LOAM_OK) status = context_fit_outputs(ctx, (size_t)ctx->batch.n_outputs, gives_logits(ctx), err);
     if (status == LOAM_OK && !encode) status = context_apply_shifts(ctx, err);
     if (status != LOAM_OK) return code_of(status);
     status = add_tokens(ctx, err);
@@ -153,7 +174,7 @@ static int run_batch(loam_context *ctx, const loam_batch *batch, bool encode, lo
 int loam_decode(loam_context *ctx, const loam_batch *batch, loam_error *err)
 {
     if (!ctx || !batch) return code_of(fail(err, LOAM_E_ARG, "loam_decode: %s is NULL", ctx ? "batch" : "context"));
-    return run_batch(ctx, batch, model_keeps_nothing(ctx->model), err);
+    return enter(ctx, batch, model_keeps_nothing(ctx->model), err);
 }
 
 int loam_encode(loam_context *ctx, const loam_batch *batch, loam_error *err)
@@ -161,7 +182,7 @@ int loam_encode(loam_context *ctx, const loam_batch *batch, loam_error *err)
     if (!ctx || !batch) return code_of(fail(err, LOAM_E_ARG, "loam_encode: %s is NULL", ctx ? "batch" : "context"));
     if (!loam_model_has_encoder(ctx->model))
         return code_of(fail(err, LOAM_E_ARG, "architecture '%s' has no encoder", loam_model_architecture(ctx->model)));
-    return run_batch(ctx, batch, true, err);
+    return enter(ctx, batch, true, err);
 }
 
 /* ---- outputs ---- */

@@ -1,11 +1,10 @@
 /* observe.c - shows the steps of a decode to the caller's observer, as plain records. */
 #include "context/context.h"
 
-void loam_context_set_observer(loam_context *ctx, loam_observe_fn fn, void *user)
+void context_set_watch(loam_context *ctx, context_watch_fn fn, void *user)
 {
-    if (!ctx) return;
-    ctx->observe = fn;
-    ctx->observe_user = user;
+    ctx->watch = fn;
+    ctx->watch_user = user;
 }
 
 static void fill(loam_node *n, const value *v, const worker *w, bool with_data)
@@ -31,5 +30,5 @@ bool context_observe(void *user, const value *v, worker *w, bool ask, uint64_t n
     node.ns = ns;
     node.n_src = n;
     node.src = list;
-    return ctx->observe(ctx->observe_user, &node, ask);
+    return ctx->p.observe(ctx->p.observe_user, &node, ask);
 }

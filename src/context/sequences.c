@@ -42,8 +42,11 @@ static loam_status move(loam_context *ctx, int32_t seq, const int32_t range_[2],
     if (!valid(ctx, seq)) return bad_sequence(ctx, seq, err);
     if (!loam_memory_can_shift(ctx)) return fail(err, LOAM_E_UNSUPPORTED, "keys of this model cannot be turned to other positions");
     if (div < 1) return fail(err, LOAM_E_ARG, "positions divided by %d", div);
-    if (low(range_[0]) < high(range_[1]) && (add != 0 || div != 1)) memory_seq_move(ctx->mem, seq, low(range_[0]), high(range_[1]), add, div);
-    return LOAM_OK;
+    int32_t to[2] = { low(range_[0]), high(range_[1]) };
+    if (to[0] >= to[1] || (add == 0 && div == 1)) return LOAM_OK;
+    loam_status status = memory_seq_move(ctx->mem, seq, to, add, div);
+    if (status == LOAM_E_UNSUPPORTED) return fail(err, status, "sequence %d: tokens that its window would need again are gone", seq);
+    return status == LOAM_OK ? status : fail(err, status, "moving sequence %d: no free page for what it shares with others", seq);
 }
 
 loam_status loam_memory_seq_add(loam_context *ctx, int32_t seq, int32_t p0, int32_t p1, int32_t delta, loam_error *err)
@@ -64,4 +67,6 @@ void loam_memory_clear(loam_context *ctx)
     if (ctx) memory_clear(ctx->mem);
 }
 
-bool loam_memory_can_shift(const loam_context *ctx) { return ctx && model_can_shift(ctx->model); }
+bool loam_memory_can_shift(const loam_context *ctx) { return ctx && !context_is_empty(ctx) && model_can_shift(ctx->model); }
+
+int64_t loam_memory_n_tokens(const loam_context *ctx) { return ctx ? memory_n_tokens(ctx->mem) : 0; }

@@ -1,5 +1,6 @@
 /* cpu.c - the table of the CPU device. */
 #include "device/cpu.h"
+#include "device/grad.h"
 
 static const run_fn runs[] = {
 #define OP(NAME, least, most, shape, run, ...) run_##run,
@@ -60,6 +61,8 @@ static size_t shared(const value *v, int n_threads, int64_t max_pages)
 
 const device *device_cpu(void)
 {
-    static const device cpu = { "cpu", "CPU", kernel, scratch, shared };
+    static const device cpu = {
+        "cpu", "CPU", kernel, scratch, shared, cpu_learn, cpu_gradient, cpu_grad_scratch, cpu_grad_shared,
+    };
     return &cpu;
 }

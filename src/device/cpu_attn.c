@@ -80,7 +80,7 @@ void run_kv_write(const step *s, worker *w)
 
 /* ---- visibility ---- */
 
-static bool sees(const attention_params *p, int32_t a, int32_t b)
+bool cpu_sees(const attention_params *p, int32_t a, int32_t b)
 {
     if (b < 0 || (p->causal && b > a)) return false;
     switch (p->window) {
@@ -108,15 +108,15 @@ static page_span span_of(const int32_t *slot_pos)
 
 static uint64_t visible_slots(const attention_params *p, int32_t pos, page_span span, const int32_t *slot_pos)
 {
-    if (span.least >= 0 && sees(p, pos, span.least) && sees(p, pos, span.most)) return UINT64_MAX; /* what is seen is a range */
+    if (span.least >= 0 && cpu_sees(p, pos, span.least) && cpu_sees(p, pos, span.most)) return UINT64_MAX; /* what is seen is a range */
     uint64_t mask = 0;
-    for (int s = 0; s < PAGE_SLOTS; s++) mask |= (uint64_t)sees(p, pos, slot_pos[s]) << s;
+    for (int s = 0; s < PAGE_SLOTS; s++) mask |= (uint64_t)cpu_sees(p, pos, slot_pos[s]) << s;
     return mask;
 }
 
 /* ---- ALiBi (Press et al. 2022) ---- */
 
-static float alibi_slope(const attention_params *p, int head)
+float cpu_alibi_slope(const attention_params *p, int head)
 {
     int low = 1;
     while (low * 2 <= p->n_head) low *= 2;
@@ -129,7 +129,7 @@ static float alibi_slope(const attention_params *p, int head)
 static void fill_bias(const attention_params *p, int first_head, int heads, int32_t pos, const int32_t *slot_pos, float *bias)
 {
     for (int h = 0; h < heads; h++) {
-        float slope = alibi_slope(p, first_head + h);
+        float slope = cpu_alibi_slope(p, first_head + h);
         for (int s = 0; s < PAGE_SLOTS; s++) {
             float d = (float)(pos > slot_pos[s] ? pos - slot_pos[s] : slot_pos[s] - pos);
             bias[h * PAGE_SLOTS + s] = slot_pos[s] < 0 ? 0.0f : -slope * d;

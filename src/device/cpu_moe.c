@@ -8,14 +8,14 @@
 #include "device/cpu.h"
 #include "kernels/ref/mathf.h"
 
-static const int32_t *experts_at(const value *routing, const worker *w, int64_t t)
+const int32_t *cpu_experts_at(const value *routing, const worker *w, int64_t t)
 {
     return (const int32_t *)((const char *)value_data(routing, w) + t * routing->nb[2]);
 }
 
 static const float *weights_at(const value *routing, const worker *w, int64_t t)
 {
-    return (const float *)experts_at(routing, w, t) + routing->ne[0] / 2;
+    return (const float *)cpu_experts_at(routing, w, t) + routing->ne[0] / 2;
 }
 
 /* ---- routing ---- */
@@ -146,16 +146,15 @@ static void one_expert(const step *s, worker *w, int64_t expert, const int32_t *
     }
 }
 
-/* Sorts the (token, rank) pairs by expert: count[e] .. count[e + 1] are those of expert e in list. */
-static void sort_by_expert(const value *routing, const worker *w, int64_t n_expert, int32_t *count, int32_t *list)
+void cpu_sort_by_expert(const value *routing, const worker *w, int64_t n_expert, int32_t *count, int32_t *list)
 {
     int64_t used = routing->ne[0] / 2, tokens = routing->ne[2];
     memset(count, 0, (size_t)(n_expert + 1) * sizeof *count);
     for (int64_t t = 0; t < tokens; t++)
-        for (int64_t u = 0; u < used; u++) count[experts_at(routing, w, t)[u] + 1]++;
+        for (int64_t u = 0; u < used; u++) count[cpu_experts_at(routing, w, t)[u] + 1]++;
     for (int64_t e = 0; e < n_expert; e++) count[e + 1] += count[e];
     for (int64_t t = 0; t < tokens; t++)
-        for (int64_t u = 0; u < used; u++) list[count[experts_at(routing, w, t)[u]]++] = (int32_t)(t * used + u);
+        for (int64_t u = 0; u < used; u++) list[count[cpu_experts_at(routing, w, t)[u]]++] = (int32_t)(t * used + u);
     for (int64_t e = n_expert; e > 0; e--) count[e] = count[e - 1];
     count[0] = 0;
 }
@@ -166,7 +165,7 @@ void run_experts(const step *s, worker *w)
     int64_t n_expert = m->ne[2];
     int32_t *count = (int32_t *)w->run->shared, *list = count + n_expert + 1;
     /* In an aborted run the routing is not there: nobody may follow it, and no lists are made. */
-    if (w->ith == 0 && !worker_stopped(w)) sort_by_expert(v->src[2], w, n_expert, count, list);
+    if (w->ith == 0 && !worker_stopped(w)) cpu_sort_by_expert(v->src[2], w, n_expert, count, list);
     worker_barrier(w);
     range rows = range_of(v->ne[0], ROW_UNIT, w->ith, w->nth);
     for (int64_t e = 0; e < n_expert && !worker_stopped(w); e++) {
@@ -184,7 +183,7 @@ void run_expert_add(const step *s, worker *w)
     part p = part_of(s, w);
     for (int64_t t = p.t0; t < p.t1; t++)
         for (int64_t u = 0; u < v->ne[1]; u++) {
-            const float *row = (const float *)((const char *)value_data(b, w) + experts_at(v->src[2], w, t)[u] * b->nb[1]);
+            const float *row = (const float *)((const char *)value_data(b, w) + cpu_experts_at(v->src[2], w, t)[u] * b->nb[1]);
             w->run->k->add(row_at(v, w, t, u * v->ne[0]), row_at(v->src[0], w, t, u * v->ne[0]), row, v->ne[0]);
         }
 }
@@ -197,7 +196,7 @@ void run_expert_scale(const step *s, worker *w)
     for (int64_t t = p.t0; t < p.t1; t++)
         for (int64_t u = 0; u < v->ne[1]; u++)
             w->run->k->scale(row_at(v, w, t, u * v->ne[0]), row_at(v->src[0], w, t, u * v->ne[0]),
-                             scales[experts_at(v->src[2], w, t)[u]], v->ne[0]);
+                             scales[cpu_experts_at(v->src[2], w, t)[u]], v->ne[0]);
 }
 
 void run_expert_sum(const step *s, worker *w)

@@ -4,9 +4,19 @@
 
 #include "base/mathd.h"
 #include "device/cpu.h"
+#include "kernels/learn.h"
 #include "kernels/ref/mathf.h"
 
 /* ---- look-ups ---- */
+
+/* False where there is no such row: the result is zeros, and the run fails. */
+static bool has_row(worker *w, const value *v, int64_t row, int64_t rows, float *y)
+{
+    if (row >= 0 && row < rows) return true;
+    memset(y, 0, (size_t)row_values(v) * 4);
+    atomic_store_explicit(&w->run->bad_index, v->id + 1, memory_order_relaxed);
+    return false;
+}
 
 void run_embed(const step *s, worker *w)
 {
@@ -15,7 +25,8 @@ void run_embed(const step *s, worker *w)
     const char *rows = value_data(table, w);
     row_decode_fn decode = w->run->k->decode[table->type];
     part p = part_of(s, w);
-    for (int64_t t = p.t0; t < p.t1; t++) decode(rows + ids[t] * table->nb[1], row_at(v, w, t, 0), v->ne[0]);
+    for (int64_t t = p.t0; t < p.t1; t++)
+        if (has_row(w, v, ids[t], table->ne[1], row_at(v, w, t, 0))) decode(rows + ids[t] * table->nb[1], row_at(v, w, t, 0), v->ne[0]);
 }
 
 void run_select(const step *s, worker *w)
@@ -23,16 +34,12 @@ void run_select(const step *s, worker *w)
     const value *v = s->v;
     const int32_t *rows = value_data(v->src[1], w);
     part p = part_of(s, w);
-    for (int64_t t = p.t0; t < p.t1; t++) memcpy(row_at(v, w, t, 0), row_at(v->src[0], w, rows[t], 0), (size_t)row_values(v) * 4);
+    for (int64_t t = p.t0; t < p.t1; t++)
+        if (has_row(w, v, rows[t], v->src[0]->ne[2], row_at(v, w, t, 0)))
+            memcpy(row_at(v, w, t, 0), row_at(v->src[0], w, rows[t], 0), (size_t)row_values(v) * 4);
 }
 
 /* ---- elementwise ---- */
-
-/* Largest stretch from c on in which every operand is one run of memory. */
-static int64_t stretch(const value *x, int64_t c, int64_t end)
-{
-    return !x || row_whole(x) ? end : min64(end, (c / x->ne[0] + 1) * x->ne[0]);
-}
 
 static void apply_binary(const step *s, worker *w, binary_fn f, scale_fn by_token)
 {
@@ -41,8 +48,8 @@ static void apply_binary(const step *s, worker *w, binary_fn f, scale_fn by_toke
     part p = part_of(s, w);
     for (int64_t t = p.t0; t < p.t1; t++)
         for (int64_t c = p.c0, e; c < p.c1; c = e) {
-            e = stretch(a, c, p.c1);
-            if (!one && !fixed) e = min64(e, stretch(b, c, p.c1));
+            e = cpu_stretch(a, c, p.c1);
+            if (!one && !fixed) e = min64(e, cpu_stretch(b, c, p.c1));
             float *y = row_at(v, w, t, c);
             const float *x = row_at(a, w, t, c);
             if (one) by_token(y, x, fixed ? *(const float *)value_data(b, w) : *row_at(b, w, t, 0), e - c);
@@ -67,7 +74,7 @@ static void apply_unary(const step *s, worker *w, unary_fn f)
     part p = part_of(s, w);
     for (int64_t t = p.t0; t < p.t1; t++)
         for (int64_t c = p.c0, e; c < p.c1; c = e) {
-            e = stretch(a, c, p.c1);
+            e = cpu_stretch(a, c, p.c1);
             f(row_at(v, w, t, c), row_at(a, w, t, c), v, w->run->k, e - c);
         }
 }
@@ -164,7 +171,7 @@ void run_gate(const step *s, worker *w)
     part p = part_of(s, w);
     for (int64_t t = p.t0; t < p.t1; t++)
         for (int64_t c = p.c0, e; c < p.c1; c = e) {
-            e = min64(stretch(a, c, p.c1), stretch(b, c, p.c1));
+            e = min64(cpu_stretch(a, c, p.c1), cpu_stretch(b, c, p.c1));
             float *y = row_at(v, w, t, c);
             const float *x = row_at(a, w, t, c), *u = b ? row_at(b, w, t, c) : NULL;
             if (f) f(y, x, u, e - c);
@@ -220,5 +227,50 @@ void run_temperature(const step *s, worker *w)
         float f = (float)(1.0 + v->p.temp.t * mathd_ln(1.0 + steps));
         for (int64_t m = 0; m < v->ne[1]; m++)
             w->run->k->scale(row_at(v, w, t, m * v->ne[0]), row_at(x, w, t, m * x->ne[0]), f, v->ne[0]);
+    }
+}
+
+/* ---- general networks ---- */
+
+/* Training has another form (grad_rows.c). */
+void run_dropout(const step *s, worker *w)
+{
+    const value *v = s->v, *x = v->src[0];
+    part p = part_of(s, w);
+    for (int64_t t = p.t0; t < p.t1; t++)
+        for (int64_t m = 0; m < v->ne[1]; m++)
+            memcpy(row_at(v, w, t, m * v->ne[0]), row_at(x, w, t, m * v->ne[0]), (size_t)v->ne[0] * 4);
+}
+
+void run_softmax(const step *s, worker *w)
+{
+    const value *v = s->v, *x = v->src[0];
+    part p = part_of(s, w);
+    for (int64_t t = p.t0; t < p.t1; t++)
+        for (int64_t m = 0; m < v->ne[1]; m++)
+            w->run->k->softmax(row_at(v, w, t, m * v->ne[0]), row_at(x, w, t, m * v->ne[0]), v->ne[0]);
+}
+
+void run_log_softmax(const step *s, worker *w)
+{
+    const value *v = s->v, *x = v->src[0];
+    part p = part_of(s, w);
+    for (int64_t t = p.t0; t < p.t1; t++)
+        for (int64_t m = 0; m < v->ne[1]; m++) {
+            float *y = row_at(v, w, t, m * v->ne[0]), top;
+            const float *in = row_at(x, w, t, m * v->ne[0]);
+            float sum = w->run->k->learn->exp_sum(y, in, &top, v->ne[0]), shift = top + (float)mathd_ln(sum);
+            for (int64_t i = 0; i < v->ne[0]; i++) y[i] = in[i] - shift;
+        }
+}
+
+void run_sum(const step *s, worker *w)
+{
+    const value *v = s->v, *x = v->src[0];
+    part p = part_of(s, w);
+    for (int64_t t = p.t0; t < p.t1; t++) {
+        float sum = 0.0f;
+        for (int64_t m = 0; m < x->ne[1]; m++) sum += w->run->k->learn->sum(row_at(x, w, t, m * x->ne[0]), x->ne[0]);
+        *row_at(v, w, t, 0) = sum;
     }
 }

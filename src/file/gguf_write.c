@@ -45,9 +45,25 @@ static loam_status find_alignment(gguf_writer *w, loam_error *err)
 
 static uint64_t padding(uint64_t at, uint32_t alignment) { return (0 - at) & (alignment - 1); }
 
+/* Parts as they were asked for. */
+static loam_status take_parts(gguf_writer *w, const gguf_write_options *o, loam_error *err)
+{
+    w->parts = mem_zalloc_array(o->n_parts, sizeof *w->parts);
+    if (!w->parts) return fail_nomem(err, "the parts of a file", o->n_parts * sizeof *w->parts);
+    size_t at = 0;
+    for (w->n_parts = 0; w->n_parts < o->n_parts; w->n_parts++) {
+        size_t end = at + o->parts[w->n_parts];
+        w->parts[w->n_parts] = (part){ .first = at, .end = end };
+        at = end;
+    }
+    if (at == w->n_tensors && w->n_parts <= LIMIT_SPLITS) return LOAM_OK;
+    return fail(err, LOAM_E_ARG, "%s: %zu parts with %zu tensors, there are %zu", w->path, w->n_parts, at, w->n_tensors);
+}
+
 /* Cuts the list of tensors into parts. */
 static loam_status plan_parts(gguf_writer *w, const gguf_write_options *o, loam_error *err)
 {
+    if (o && o->n_parts) return take_parts(w, o, err);
     uint64_t most_bytes = o && o->part_bytes ? o->part_bytes : UINT64_MAX;
     size_t most_tensors = o && o->part_tensors ? o->part_tensors : SIZE_MAX, first = 0;
     while (first < w->n_tensors || w->n_parts == 0) {
@@ -172,17 +188,20 @@ static loam_status emit_metadata(gguf_writer *w, loam_error *err)
 
 /* ---- data ---- */
 
+char *gguf_part_name(const char *path, size_t number, size_t n)
+{
+    size_t len = strlen(path), room = len + 32;
+    if (n == 1) return mem_strdup(path, len);
+    char *name = mem_alloc(room);
+    if (len > 5 && strcmp(path + len - 5, ".gguf") == 0) len -= 5;
+    if (name) snprintf(name, room, "%.*s-%05zu-of-%05zu.gguf", (int)len, path, number + 1, n);
+    return name;
+}
+
 static loam_status open_part(gguf_writer *w, loam_error *err)
 {
-    if (w->n_parts == 1) {
-        loam_status s = atomic_open(&w->parts[0].file, w->path, err);
-        return s == LOAM_OK ? emit_metadata(w, err) : s;
-    }
-    size_t len = strlen(w->path), room = len + 32;
-    if (len > 5 && strcmp(w->path + len - 5, ".gguf") == 0) len -= 5;
-    char *name = mem_alloc(room);
-    if (!name) return fail_nomem(err, "a file name", room);
-    snprintf(name, room, "%.*s-%05zu-of-%05zu.gguf", (int)len, w->path, w->part + 1, w->n_parts);
+    char *name = gguf_part_name(w->path, w->part, w->n_parts);
+    if (!name) return fail_nomem(err, "a file name", strlen(w->path));
     loam_status s = atomic_open(&w->parts[w->part].file, name, err);
     mem_free(name);
     return s == LOAM_OK ? emit_metadata(w, err) : s;

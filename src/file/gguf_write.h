@@ -51,7 +51,12 @@ bool gguf_remove_tensor(gguf_builder *b, const char *name);
 typedef struct gguf_write_options {
     uint64_t part_bytes;   /* split so that the tensors of a part stay within this (one tensor at least); 0: do not split */
     uint32_t part_tensors; /* the same by number of tensors */
+    const uint32_t *parts; /* [n_parts] tensors of each part, which may be none; in place of the other two */
+    uint32_t n_parts;      /* 0: parts are not given */
 } gguf_write_options;
+
+/* "PREFIX-00001-of-0000N.gguf" for path "PREFIX.gguf" and part 0 of n, for mem_free; path itself where n is 1. NULL: no memory. */
+char *gguf_part_name(const char *path, size_t part, size_t n);
 
 /* Writes the metadata to a temporary file beside path. Split parts are named PREFIX-00001-of-0000N.gguf after
  * path without ".gguf"; where one part is enough, path is used as it is. options may be NULL. */

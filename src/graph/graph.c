@@ -49,6 +49,13 @@ void graph_init(graph *g, int n_tokens, int n_outputs)
     g->layer = -1;
 }
 
+uint64_t graph_bytes(const graph *g)
+{
+    uint64_t n = mem_size(g->values);
+    for (const block *b = g->blocks; b; b = b->next) n += mem_size(b);
+    return n;
+}
+
 void graph_free(graph *g)
 {
     for (block *b = g->blocks; b;) {
@@ -112,6 +119,7 @@ static value *begin_with(graph *g, op_kind op, value *const src[GRAPH_MAX_SRC])
     v->name = ops[op].name;
     v->type = LOAM_F32;
     v->buffer = -1;
+    v->device = -1;
     memcpy(v->src, src, sizeof v->src);
     return v;
 }
@@ -136,7 +144,8 @@ static value *finish(graph *g, value *v)
     if (!v) return NULL;
     char why[160];
     if (!ops[v->op].shape(v, why, sizeof why)) {
-        graph_fail(g, LOAM_E_ARG, "%s of block %d: %s", ops[v->op].name, v->layer, why);
+        if (v->layer < 0) graph_fail(g, LOAM_E_ARG, "%s: %s", ops[v->op].name, why);
+        else graph_fail(g, LOAM_E_ARG, "%s of block %d: %s", ops[v->op].name, v->layer, why);
         return NULL;
     }
     if (v->op != OP_VIEW && v->op != OP_WEIGHT) lay_out(v);
@@ -169,6 +178,7 @@ value *g_input(graph *g, input_kind kind, int64_t width)
 
 value *g_weight(graph *g, const weight *w)
 {
+    if (w && w->from) return w->from;
     value *v = w ? begin(g, OP_WEIGHT, NULL, NULL, NULL) : NULL;
     if (!v) return NULL;
     v->p.w = w;
@@ -198,6 +208,55 @@ value *g_view(graph *g, value *x, int64_t offset, int64_t n0, int64_t n1)
     v->ne[0] = n0, v->ne[1] = n1, v->ne[2] = x->ne[2], v->ne[3] = 1;
     v->nb[0] = x->nb[0], v->nb[1] = by_head ? x->nb[1] : n0 * x->nb[0], v->nb[2] = x->nb[2], v->nb[3] = x->nb[3];
     v->p.view.offset = offset * x->nb[0];
+    v->recut = x->recut;
+    return finish(g, v);
+}
+
+value *g_bound(graph *g, const weight *w)
+{
+    value *v = begin(g, OP_INPUT, NULL, NULL, NULL);
+    if (!v) return NULL;
+    v->name = w->name;
+    v->p.in.bound = w;
+    v->type = w->type;
+    memcpy(v->ne, w->ne, sizeof v->ne);
+    return finish(g, v);
+}
+
+value *g_recut(graph *g, value *x, int64_t offset, const int64_t ne[4])
+{
+    value *v = begin(g, OP_VIEW, x, NULL, NULL);
+    if (!v) return NULL;
+    v->type = x->type;
+    v->recut = true;
+    memcpy(v->ne, ne, sizeof v->ne);
+    lay_out(v);
+    v->p.view.offset = offset;
+    return finish(g, v);
+}
+
+value *g_copy(graph *g, value *x, const copy_params *p, loam_type type)
+{
+    value *v = begin(g, OP_COPY, x, NULL, NULL);
+    if (!v) return NULL;
+    v->type = type;
+    v->p.copy = *p;
+    return finish(g, v);
+}
+
+value *g_tuple(graph *g, value *const src[GRAPH_MAX_SRC])
+{
+    value *v = begin_with(g, OP_TUPLE, src);
+    if (v) v->ne[0] = v->ne[1] = v->ne[2] = v->ne[3] = 0;
+    return finish(g, v);
+}
+
+value *g_custom(graph *g, value *const src[GRAPH_MAX_SRC], const custom_op *op)
+{
+    value *v = begin_with(g, OP_CUSTOM, src);
+    if (!v) return NULL;
+    v->p.custom = op;
+    if (op->spec.name) v->name = op->spec.name;
     return finish(g, v);
 }
 
@@ -252,6 +311,36 @@ value *g_norm(graph *g, value *x, const weight *w, const weight *b, norm_params 
 }
 
 value *g_concat(graph *g, value *a, value *b) { return binary(g, OP_CONCAT, a, b); }
+
+value *g_dropout(graph *g, value *x, float rate)
+{
+    value *v = rate > 0 ? begin(g, OP_DROPOUT, x, NULL, NULL) : NULL;
+    if (!v) return rate > 0 ? NULL : x;
+    v->p.dropout.rate = rate;
+    return finish(g, v);
+}
+
+value *g_softmax(graph *g, value *x) { return finish(g, begin(g, OP_SOFTMAX, x, NULL, NULL)); }
+
+value *g_log_softmax(graph *g, value *x) { return finish(g, begin(g, OP_LOG_SOFTMAX, x, NULL, NULL)); }
+
+value *g_sum(graph *g, value *x) { return finish(g, begin(g, OP_SUM, x, NULL, NULL)); }
+
+value *g_conv2d(graph *g, value *x, const weight *w, const weight *bias, const image_params *p)
+{
+    value *wv = g_weight(g, w), *bv = g_weight(g, bias), *v = begin(g, OP_CONV2D, x, wv, bv);
+    if (!v) return NULL;
+    v->p.image = *p;
+    return finish(g, v);
+}
+
+value *g_pool2d(graph *g, value *x, const image_params *p)
+{
+    value *v = begin(g, OP_POOL2D, x, NULL, NULL);
+    if (!v) return NULL;
+    v->p.image = *p;
+    return finish(g, v);
+}
 
 value *g_temperature(graph *g, value *x, value *pos, float t, float n, float o)
 {
@@ -422,7 +511,8 @@ value *g_adapt(graph *g, const weight *w, value *x, value *routing, value *y)
     for (int i = 0; y && i < g->n_adapters; i++) {
         const adapter_pair *p = pair_of(&g->adapters[i], w);
         if (!p) continue;
-        value *low = routing ? g_experts(g, p->a, x, routing) : g_matmul(g, p->a, x);
+        value *in = g_dropout(g, x, p->dropout);
+        value *low = routing ? g_experts(g, p->a, in, routing) : g_matmul(g, p->a, in);
         value *delta = routing ? g_experts(g, p->b, low, routing) : g_matmul(g, p->b, low);
         y = g_add(g, y, g_mul(g, g_scale(g, delta, p->scale), strength(g, i, y->ne[2])));
     }

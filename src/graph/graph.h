@@ -26,6 +26,8 @@ typedef enum op_kind {
 
 #define GRAPH_MAX_SRC 6
 
+typedef struct value value;
+
 /* A weight of a model, bound once: data stays where the file is mapped. */
 typedef struct weight {
     const char *name;      /* in the file, for messages */
@@ -33,6 +35,8 @@ typedef struct weight {
     int64_t ne[4];
     const void *data;
     uint64_t row_bytes;    /* of ne[0] values */
+    value *from;           /* the matrix is a result of the graph: data is not read; else NULL */
+    int device;            /* of the scheduler that has its data; 0 where there is one device */
 } weight;
 
 typedef enum input_kind {
@@ -97,13 +101,35 @@ typedef struct state_params {
     int64_t first;             /* CONV: channel of the weights that belongs to the first channel of x */
     bool spread;               /* DELTA: value head h reads key head h / (value heads / key heads), else h mod key heads */
 } state_params;
+/* Images: a row holds channels (ne[1]) of height x width values (ne[0], rows of pixels one after another). */
+typedef struct image_params {
+    int width, height;         /* of the input */
+    int kernel_w, kernel_h, stride_w, stride_h, pad_w, pad_h; /* padding: zeros; outside of a pooling's mean and maximum */
+    int dilation_w, dilation_h; /* of the convolution's taps; 1 = none */
+    bool mean;                 /* POOL2D: the mean in place of the maximum */
+} image_params;
+
 typedef struct norm_params {
     norm_kind kind;
     float eps;
     int group;                 /* values normalised together; 0 = the whole row */
 } norm_params;
 
-typedef struct value value;
+/* Values of the source that a copy picks: first byte, extents, strides in bytes (0 repeats), up to four axes. */
+typedef struct copy_params {
+    int64_t offset, ne[4], nb[4];
+    loam_type type;            /* of the source */
+} copy_params;
+
+/* An operation of the caller. in[i] says where input i lies in the memory of its value: data is an offset in bytes there. */
+typedef struct custom_op {
+    loam_custom spec;
+    loam_data out, *in;        /* [n_in] extents, strides */
+    int64_t *offset;           /* [n_in] */
+    int n_in;
+    const value **src;         /* [n_in] the values, which also stand in the tuple's inputs */
+} custom_op;
+
 struct value {
     op_kind op;
     loam_type type;
@@ -114,9 +140,11 @@ struct value {
     int layer;                 /* block it belongs to, -1 outside */
     const char *name;          /* static text or the weight's name */
     union {
-        struct { input_kind input; } in;
+        struct { input_kind input; const weight *bound; } in; /* bound: the data of that record in place of an input */
         const weight *w;
         struct { int64_t offset; } view;                       /* bytes into src[0] */
+        copy_params copy;
+        const custom_op *custom;
         struct { float a, b; } f;                              /* SCALE a; CLAMP a..b; SOFTCAP a */
         struct { gate_kind kind; float p[4]; } gate;           /* XIELU: alpha_p, alpha_n, beta, eps */
         norm_params norm;
@@ -128,7 +156,12 @@ struct value {
         attention_params attn;
         route_params route;
         state_params state;
+        struct { float rate; } dropout;                        /* part of the values that becomes 0 in training */
+        image_params image;
     } p;
+    bool recut;                /* a view that cuts its values into other rows and tokens than its source */
+    const weight *place;       /* where the result goes in place of a buffer of the plan; NULL: a buffer */
+    int device;                /* pinned to this device of the scheduler; -1: it chooses */
     /* set by the planner */
     int id;                    /* index in graph order */
     int last_use;              /* step that reads it last */
@@ -141,6 +174,7 @@ struct value {
 typedef struct adapter_pair {
     const weight *base, *a, *b;
     float scale;               /* alpha / rank, or 1 */
+    float dropout;             /* of x before A, in training */
 } adapter_pair;
 
 typedef struct graph_adapter {
@@ -160,11 +194,13 @@ typedef struct graph {
     value *strengths[2];       /* of the adapters: for all tokens, for the wanted rows */
     value *inputs[INPUT_COUNT];
     value *outputs[OUTPUT_COUNT];
+    bool watched;              /* somebody looks at products: each is computed, its input in floats is kept until it has been */
     loam_error error;          /* first mistake; code LOAM_OK when there is none */
 } graph;
 
 void graph_init(graph *g, int n_tokens, int n_outputs);
 void graph_free(graph *g);
+uint64_t graph_bytes(const graph *g); /* on the heap */
 loam_status graph_check(const graph *g, loam_error *err);
 void graph_fail(graph *g, loam_status code, const char *fmt, ...) LOAM_PRINTF(3, 4);
 
@@ -174,6 +210,16 @@ value *g_weight(graph *g, const weight *w);                        /* w NULL giv
 /* Part of a row, without copying. Where n1 = x->ne[1] and n0 <= x->ne[0]: values offset.. of each head; otherwise the row is
  * taken as one run, from value `offset`, cut into n1 pieces of n0. */
 value *g_view(graph *g, value *x, int64_t offset, int64_t n0, int64_t n1);
+/* The data of w as an activation, [ne[0], ne[1], ne[2]]: it may be another in every run. */
+value *g_bound(graph *g, const weight *w);
+/* The contiguous bytes of x from `offset` on as rows and tokens of another shape. */
+value *g_recut(graph *g, value *x, int64_t offset, const int64_t ne[4]);
+/* A contiguous copy of what p picks from x, in another element type: [ne[0], ne[1], ne[2] * ne[3]]. */
+value *g_copy(graph *g, value *x, const copy_params *p, loam_type type);
+/* Several values as one input of a custom operation. */
+value *g_tuple(graph *g, value *const src[GRAPH_MAX_SRC]);
+/* src: values or tuples; op must live as long as the graph. */
+value *g_custom(graph *g, value *const src[GRAPH_MAX_SRC], const custom_op *op);
 value *g_embed(graph *g, const weight *table, value *ids);         /* [D, T] */
 value *g_select(graph *g, value *x, value *rows);                  /* [D, n_out] */
 value *g_add(graph *g, value *a, value *b);                        /* b [width] or as a; b NULL gives a */
@@ -185,6 +231,14 @@ value *g_gate(graph *g, gate_kind kind, value *gate, value *up);   /* f(gate) * 
 value *g_gate_xielu(graph *g, value *x, const float p[4]);
 /* w: NULL, [group] shared by the runs, or the whole row. */
 value *g_norm(graph *g, value *x, const weight *w, const weight *b, norm_params p);
+value *g_dropout(graph *g, value *x, float rate);                  /* in training; else, and with rate 0, x */
+value *g_softmax(graph *g, value *x);                              /* over ne[0] */
+value *g_log_softmax(graph *g, value *x);
+value *g_sum(graph *g, value *x);                                  /* of a row: [1, T] */
+/* x [width * height, channels in, T], w [kernel_w, kernel_h, channels in, channels out], bias [channels out] or NULL; gives
+ * [width * height of the output, channels out, T]. */
+value *g_conv2d(graph *g, value *x, const weight *w, const weight *bias, const image_params *p);
+value *g_pool2d(graph *g, value *x, const image_params *p);
 value *g_concat(graph *g, value *a, value *b);                     /* along ne[0]; b's ne[1] may be 1 and is repeated */
 value *g_temperature(graph *g, value *x, value *pos, float t, float n, float o);
 value *g_rope_table(graph *g, value *pos, const rope_params *p, const weight *factors); /* [n_rot, T]: cos then sin */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "graph/gaps.h"
 
 #define BUFFER_ALIGN 64
 #define EXTERNAL(kind) (-2 - (int64_t)(kind)) /* value.buffer of an output that the context owns */
@@ -39,11 +40,7 @@ static bool agree(signature a, signature b)
     return a.heads || a.extent == b.extent;
 }
 
-/* ---- buffers: a list of free gaps in the arena, in ascending order ---- */
-
-typedef struct gap {
-    uint64_t at, bytes;
-} gap;
+/* ---- buffers ---- */
 
 typedef struct planner {
     graph *g;
@@ -53,53 +50,12 @@ typedef struct planner {
     signature *wrote;       /* by root id */
     int *read_phase;        /* by root id: phase that read it last */
     signature *read;        /* by root id; OWN when several partitions read it in that phase */
-    gap *gaps, *pending;    /* free now; free after the next barrier */
-    size_t n_gaps, cap_gaps, n_pending, cap_pending;
-    uint64_t end;
+    gaps free;              /* now */
+    gap *pending;           /* free after the next barrier */
+    size_t n_pending, cap_pending;
     int now;                /* current phase */
     int n_threads;          /* most threads of a run */
 } planner;
-
-static bool add_gap(planner *pl, gap x)
-{
-    if (!mem_grow(&pl->gaps, &pl->cap_gaps, pl->n_gaps + 1, sizeof *pl->gaps, SIZE_MAX / sizeof *pl->gaps)) return false;
-    size_t i = pl->n_gaps;
-    while (i > 0 && pl->gaps[i - 1].at > x.at) i--;
-    memmove(pl->gaps + i + 1, pl->gaps + i, (pl->n_gaps - i) * sizeof *pl->gaps);
-    pl->gaps[i] = x;
-    pl->n_gaps++;
-    if (i + 1 < pl->n_gaps && pl->gaps[i].at + pl->gaps[i].bytes == pl->gaps[i + 1].at) {
-        pl->gaps[i].bytes += pl->gaps[i + 1].bytes;
-        memmove(pl->gaps + i + 1, pl->gaps + i + 2, (pl->n_gaps - i - 2) * sizeof *pl->gaps);
-        pl->n_gaps--;
-    }
-    if (i > 0 && pl->gaps[i - 1].at + pl->gaps[i - 1].bytes == pl->gaps[i].at) {
-        pl->gaps[i - 1].bytes += pl->gaps[i].bytes;
-        memmove(pl->gaps + i, pl->gaps + i + 1, (pl->n_gaps - i - 1) * sizeof *pl->gaps);
-        pl->n_gaps--;
-    }
-    return true;
-}
-
-static uint64_t take(planner *pl, uint64_t bytes)
-{
-    size_t best = pl->n_gaps;
-    for (size_t i = 0; i < pl->n_gaps; i++)
-        if (pl->gaps[i].bytes >= bytes && (best == pl->n_gaps || pl->gaps[i].bytes < pl->gaps[best].bytes)) best = i;
-    if (best == pl->n_gaps) {
-        uint64_t at = pl->end;
-        pl->end += bytes;
-        return at;
-    }
-    uint64_t at = pl->gaps[best].at;
-    pl->gaps[best].at += bytes;
-    pl->gaps[best].bytes -= bytes;
-    if (pl->gaps[best].bytes == 0) {
-        memmove(pl->gaps + best, pl->gaps + best + 1, (pl->n_gaps - best - 1) * sizeof *pl->gaps);
-        pl->n_gaps--;
-    }
-    return at;
-}
 
 /* Bytes of one copy of a value. */
 static uint64_t padded(const value *v) { return ((uint64_t)value_bytes(v) + BUFFER_ALIGN - 1) & ~(uint64_t)(BUFFER_ALIGN - 1); }
@@ -118,7 +74,9 @@ static bool is_output(const graph *g, const value *v, output_kind *kind)
 
 static bool has_step(const value *v) { return op_split[v->op] != SPLIT_NONE; }
 
-/* Marks the values that an output or the cache needs; only those become steps. */
+static bool is_product(op_kind op) { return op == OP_MATMUL || op == OP_MATMUL_HEADS || op == OP_EXPERTS; }
+
+/* Marks the values that an output, the cache or a watcher needs; only those become steps. */
 static void mark_used(graph *g)
 {
     for (int i = 0; i < g->n_values; i++) g->values[i]->last_use = -1;
@@ -126,15 +84,21 @@ static void mark_used(graph *g)
         if (g->outputs[i]) g->outputs[i]->last_use = INT_MAX;
     for (int i = g->n_values - 1; i >= 0; i--) {
         value *v = g->values[i];
-        if (op_has_effect(v->op) && v->last_use < 0) v->last_use = v->id; /* an effect, not only a value */
+        bool shown = g->watched && is_product(v->op);
+        if ((shown || op_has_effect(v->op)) && v->last_use < 0) v->last_use = v->id; /* an effect, not only a value */
+        if (v->place && v->last_use < 0) v->last_use = v->id;
         if (v->last_use < 0) continue;
+        value *floats = shown && v->src[1]->op == OP_ENCODE ? v->src[1]->src[0] : NULL;
+        if (floats && floats->last_use < v->id) floats->last_use = v->id;
         for (int s = 0; s < GRAPH_MAX_SRC; s++)
             if (v->src[s] && v->src[s]->last_use < v->id) v->src[s]->last_use = v->id;
     }
-    /* A view keeps alive what it looks at. */
+    /* Views and tuples keep alive what they stand for. */
     for (int i = g->n_values - 1; i >= 0; i--) {
         value *v = g->values[i];
-        if (v->op == OP_VIEW && v->last_use > v->src[0]->last_use) v->src[0]->last_use = v->last_use;
+        if (v->op != OP_VIEW && v->op != OP_TUPLE) continue;
+        for (int s = 0; s < GRAPH_MAX_SRC; s++)
+            if (v->src[s] && v->last_use > v->src[s]->last_use) v->src[s]->last_use = v->last_use;
     }
 }
 
@@ -145,7 +109,7 @@ static void mark_used(graph *g)
 static bool copied(const planner *pl, const value *v)
 {
     output_kind kind;
-    if (v->ne[2] > FEW_TOKENS || v->heads || is_output(pl->g, v, &kind)) return false;
+    if (v->ne[2] > FEW_TOKENS || v->heads || is_output(pl->g, v, &kind) || v->place) return false;
     return v->op == OP_NORM || v->op == OP_ENCODE || v->op == OP_ROPE_TABLE;
 }
 
@@ -167,7 +131,7 @@ static signature choose_split(const planner *pl, const value *v)
     }
     const value *x = pl->roots[v->src[0]->id];
     bool whole = v->src[0]->op != OP_VIEW;
-    if (x && pl->phase[x->id] == pl->now && (agree(pl->wrote[x->id], tokens) || (whole && agree(pl->wrote[x->id], rows))))
+    if (x && !v->src[0]->recut && pl->phase[x->id] == pl->now && (agree(pl->wrote[x->id], tokens) || (whole && agree(pl->wrote[x->id], rows))))
         return pl->wrote[x->id];
     return v->ne[2] >= 8 ? tokens : rows;
 }
@@ -177,7 +141,7 @@ static bool may_read(const planner *pl, const value *v, const value *src, signat
 {
     const value *root = pl->roots[src->id];
     if (!root || pl->phase[root->id] != pl->now || root->replicated) return true;
-    if (!agree(pl->wrote[root->id], sig)) return false;
+    if (src->recut || !agree(pl->wrote[root->id], sig)) return false;
     if (sig.heads) return v->heads && src->ne[0] * src->ne[1] == root->ne[0] * root->ne[1];
     if (sig.split == SPLIT_ROWS) return op_split[v->op] == SPLIT_ANY && src->op != OP_VIEW;
     return v->op != OP_SELECT;
@@ -185,9 +149,11 @@ static bool may_read(const planner *pl, const value *v, const value *src, signat
 
 static void note_read(planner *pl, const value *src, signature sig)
 {
+    for (int s = 0; s < GRAPH_MAX_SRC && src->op == OP_TUPLE; s++)
+        if (src->src[s]) note_read(pl, src->src[s], sig);
     const value *root = pl->roots[src->id];
     if (!root) return;
-    if (pl->read_phase[root->id] == pl->now && !agree(pl->read[root->id], sig)) sig.split = SPLIT_OWN;
+    if (src->recut || (pl->read_phase[root->id] == pl->now && !agree(pl->read[root->id], sig))) sig.split = SPLIT_OWN;
     pl->read_phase[root->id] = pl->now;
     pl->read[root->id] = sig;
 }
@@ -196,7 +162,7 @@ static bool meet(planner *pl)
 {
     pl->now++;
     for (size_t i = 0; i < pl->n_pending; i++)
-        if (!add_gap(pl, pl->pending[i])) return false;
+        if (!gaps_give(&pl->free, pl->pending[i])) return false;
     pl->n_pending = 0;
     return true;
 }
@@ -233,6 +199,10 @@ static bool place(planner *pl, value *v, signature sig)
         pl->roots[v->id] = v;
         return true;
     }
+    if (v->place) {
+        pl->roots[v->id] = v;
+        return true;
+    }
     value *old = reusable(pl, v, sig);
     if (old) {
         v->buffer = old->buffer;
@@ -241,16 +211,17 @@ static bool place(planner *pl, value *v, signature sig)
         return true;
     }
     pl->roots[v->id] = v;
-    v->buffer = (int64_t)take(pl, buffer_bytes(pl, v));
+    v->buffer = (int64_t)gaps_take(&pl->free, buffer_bytes(pl, v));
     return true;
 }
 
-/* Gives back the buffers of inputs that die with this step. */
-static bool release(planner *pl, const value *v)
+/* Gives back the buffers of inputs x.. that die with step v. */
+static bool release(planner *pl, const value *v, value *const src[GRAPH_MAX_SRC])
 {
     for (int s = 0; s < GRAPH_MAX_SRC; s++) {
-        if (!v->src[s]) continue;
-        value *root = pl->roots[v->src[s]->id];
+        if (!src[s]) continue;
+        if (src[s]->op == OP_TUPLE && !release(pl, v, src[s]->src)) return false;
+        value *root = pl->roots[src[s]->id];
         if (!root || root->buffer < 0 || root->last_use != v->id) continue;
         if (pl->roots[v->id] == root) continue;
         if (!mem_grow(&pl->pending, &pl->cap_pending, pl->n_pending + 1, sizeof *pl->pending, SIZE_MAX / sizeof *pl->pending)) return false;
@@ -281,7 +252,7 @@ static loam_status add_step(planner *pl, value *v, loam_error *err)
     pl->phase[root->id] = pl->now;
     pl->wrote[root->id] = sig;
     p->steps[p->n_steps++] = (step){ .v = v, .run = run, .split = sig.split, .heads = sig.heads, .barrier = barrier };
-    return release(pl, v) ? LOAM_OK : fail_nomem(err, "a plan", sizeof(gap));
+    return release(pl, v, v->src) ? LOAM_OK : fail_nomem(err, "a plan", sizeof(gap));
 }
 
 static loam_status make_steps(planner *pl, loam_error *err)
@@ -306,38 +277,46 @@ static loam_status make_steps(planner *pl, loam_error *err)
         loam_status status = add_step(pl, v, err);
         if (status != LOAM_OK) return status;
     }
-    pl->p->arena_bytes = pl->end;
+    pl->p->arena_bytes = pl->free.end;
     return LOAM_OK;
 }
 
-loam_status plan_new(plan **out, graph *g, const device *dev, int n_threads, loam_error *err)
+loam_status plan_try(plan **out, graph *g, const device *dev, int n_threads, loam_error *err)
 {
     *out = NULL;
     loam_status status = graph_check(g, err);
-    plan *p = status == LOAM_OK ? mem_zalloc(sizeof *p) : NULL;
-    if (!p) {
-        graph_free(g);
-        return status != LOAM_OK ? status : fail_nomem(err, "a plan", sizeof *p);
-    }
-    p->g = *g;
-    memset(g, 0, sizeof *g);
+    if (status != LOAM_OK) return status;
+    plan *p = mem_zalloc(sizeof *p);
+    if (!p) return fail_nomem(err, "a plan", sizeof *p);
     p->dev = dev;
-    planner pl = { .g = &p->g, .p = p, .n_threads = n_threads };
+    planner pl = { .g = g, .p = p, .n_threads = n_threads };
     status = make_steps(&pl, err);
     mem_free(pl.roots);
     mem_free(pl.phase);
     mem_free(pl.wrote);
     mem_free(pl.read_phase);
     mem_free(pl.read);
-    mem_free(pl.gaps);
+    gaps_free(&pl.free);
     mem_free(pl.pending);
     if (status != LOAM_OK) {
-        plan_free(p);
+        mem_free(p->steps);
+        mem_free(p);
         return status;
     }
+    p->g = *g;
+    memset(g, 0, sizeof *g);
     *out = p;
     return LOAM_OK;
 }
+
+loam_status plan_new(plan **out, graph *g, const device *dev, int n_threads, loam_error *err)
+{
+    loam_status status = plan_try(out, g, dev, n_threads, err);
+    if (status != LOAM_OK) graph_free(g);
+    return status;
+}
+
+uint64_t plan_bytes(const plan *p) { return p ? mem_size(p) + mem_size(p->steps) + graph_bytes(&p->g) : 0; }
 
 void plan_free(plan *p)
 {

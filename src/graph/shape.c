@@ -46,6 +46,25 @@ bool shape_given(value *v, char *why, size_t n)
     return true;
 }
 
+bool shape_copy(value *v, char *why, size_t n)
+{
+    const copy_params *p = &v->p.copy;
+    int64_t block = dtype_table[v->type].values;
+    if (p->ne[0] % block) return no(why, n, "rows of %lld values are not made of blocks of %s", LL(p->ne[0]), loam_type_name((int)v->type));
+    set(v, p->ne[0], p->ne[1], p->ne[2] * p->ne[3]);
+    return true;
+}
+
+bool shape_custom(value *v, char *why, size_t n)
+{
+    const loam_data *d = &v->p.custom->out;
+    (void)why;
+    (void)n;
+    v->type = d->type;
+    set(v, d->ne[0], d->ne[1], d->ne[2] * d->ne[3]);
+    return true;
+}
+
 bool shape_view(value *v, char *why, size_t n) { return shape_given(v, why, n); }
 
 bool shape_embed(value *v, char *why, size_t n)
@@ -320,4 +339,59 @@ bool shape_wkv(value *v, char *why, size_t n)
     }
     set(v, x->ne[0], x->ne[1], x->ne[2]);
     return true;
+}
+
+/* ---- general networks ---- */
+
+bool shape_sum(value *v, char *why, size_t n)
+{
+    if (!is_float(v->src[0], "input", why, n)) return false;
+    set(v, 1, 1, v->src[0]->ne[2]);
+    return true;
+}
+
+/* Extent of the output along one axis; 0 where the kernel does not fit. */
+static int64_t windows(int64_t extent, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation)
+{
+    int64_t reach = (kernel - 1) * dilation + 1, room = extent + 2 * pad - reach;
+    return room < 0 ? 0 : room / stride + 1;
+}
+
+static bool image_fits(value *v, int64_t channels, char *why, size_t n)
+{
+    const value *x = v->src[0];
+    const image_params *p = &v->p.image;
+    if (!is_float(x, "input", why, n)) return false;
+    if (p->width < 1 || p->height < 1 || p->kernel_w < 1 || p->kernel_h < 1 || p->stride_w < 1 || p->stride_h < 1 || p->pad_w < 0 ||
+        p->pad_h < 0 || p->dilation_w < 1 || p->dilation_h < 1 || p->width > 65536 || p->height > 65536)
+        return no(why, n, "image of %d x %d, kernel of %d x %d, steps of %d x %d", p->width, p->height, p->kernel_w, p->kernel_h,
+                  p->stride_w, p->stride_h);
+    if (x->ne[0] != (int64_t)p->width * p->height) return no(why, n, "rows of %lld values are no image of %d x %d", LL(x->ne[0]),
+                                                             p->width, p->height);
+    int64_t w = windows(p->width, p->kernel_w, p->stride_w, p->pad_w, p->dilation_w);
+    int64_t h = windows(p->height, p->kernel_h, p->stride_h, p->pad_h, p->dilation_h);
+    if (w < 1 || h < 1) return no(why, n, "a kernel of %d x %d does not fit an image of %d x %d", p->kernel_w, p->kernel_h, p->width,
+                                  p->height);
+    set(v, w * h, channels, x->ne[2]);
+    return true;
+}
+
+bool shape_conv2d(value *v, char *why, size_t n)
+{
+    const value *x = v->src[0], *w = v->src[1], *b = v->src[2];
+    const image_params *p = &v->p.image;
+    if (w->type != LOAM_F32 || w->ne[0] != p->kernel_w || w->ne[1] != p->kernel_h || w->ne[2] != x->ne[1])
+        return no(why, n, "weight %s is %lld x %lld for %lld channels, expected %d x %d for %lld", w->name, LL(w->ne[0]),
+                  LL(w->ne[1]), LL(w->ne[2]), p->kernel_w, p->kernel_h, LL(x->ne[1]));
+    if (b && (b->type != LOAM_F32 || all_of(b) != w->ne[3])) return no(why, n, "%lld biases for %lld channels", LL(all_of(b)),
+                                                                        LL(w->ne[3]));
+    return image_fits(v, w->ne[3], why, n);
+}
+
+bool shape_pool2d(value *v, char *why, size_t n)
+{
+    const image_params *p = &v->p.image;
+    if (p->dilation_w != 1 || p->dilation_h != 1) return no(why, n, "pooling has no dilation");
+    if (p->pad_w >= p->kernel_w || p->pad_h >= p->kernel_h) return no(why, n, "padding of a pooling reaches a whole kernel");
+    return image_fits(v, v->src[0]->ne[1], why, n);
 }

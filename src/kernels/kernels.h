@@ -154,6 +154,11 @@ typedef void (*wkv7_fn)(const wkv7_args *a);
 typedef void (*row_decode_fn)(const void *in, float *out, int64_t n);
 typedef void (*row_encode_fn)(const float *in, void *out, int64_t n);
 
+/* ---- training: learn.h and gemm.h have the arguments ---- */
+
+typedef struct gemm_kernel gemm_kernel;
+typedef struct learn_kernels learn_kernels;
+
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
 typedef struct kernels {
@@ -179,6 +184,8 @@ typedef struct kernels {
     delta_fn delta;
     wkv6_fn wkv6;
     wkv7_fn wkv7;
+    const gemm_kernel *gemm;
+    const learn_kernels *learn;
 } kernels;
 
 /* Bytes of scratch that one thread needs for any product with rows of up to k values, for attention heads up to dim. */
@@ -200,15 +207,21 @@ void kernels_ref_mulf(kernels *k);
 void kernels_ref_row(kernels *k);
 void kernels_ref_attn(kernels *k);
 void kernels_ref_state(kernels *k);
+void kernels_ref_gemm(kernels *k);
+void kernels_ref_learn(kernels *k);
 #if defined(__x86_64__)
 void kernels_avx2_mul(kernels *k);
 void kernels_avx2_mulf(kernels *k);
 void kernels_avx2_row(kernels *k);
 void kernels_avx2_state(kernels *k);
+void kernels_avx2_gemm(kernels *k);
+void kernels_avx2_learn(kernels *k);
 void kernels_avx512_mul(kernels *k);      /* F, BW, DQ, VL */
 void kernels_avx512_mulf(kernels *k);
 void kernels_avx512_row(kernels *k);
 void kernels_avx512_state(kernels *k);
+void kernels_avx512_gemm(kernels *k);
+void kernels_avx512_learn(kernels *k);
 void kernels_avx512vnni_mul(kernels *k);  /* + VNNI */
 #endif
 

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "kernels/kernels.h"
 
-#define FILLS 4
+#define FILLS 6
 
 typedef struct kernel_set {
     const char *name;
@@ -17,11 +17,11 @@ typedef struct kernel_set {
 
 /* Ascending: each set is built on all sets before it. */
 static const kernel_set sets[] = {
-    { "ref", 0, { kernels_ref_mul, kernels_ref_row, kernels_ref_attn, kernels_ref_state } },
+    { "ref", 0, { kernels_ref_mul, kernels_ref_row, kernels_ref_attn, kernels_ref_state, kernels_ref_gemm, kernels_ref_learn } },
 #if defined(__x86_64__)
-    { "avx2", CPU_AVX2, { kernels_avx2_mul, kernels_avx2_row, kernels_avx2_state, NULL } },
-    { "avx512", CPU_AVX512, { kernels_avx512_mul, kernels_avx512_row, kernels_avx512_state, NULL } },
-    { "avx512vnni", CPU_AVX512VNNI, { kernels_avx512vnni_mul, NULL, NULL, NULL } },
+    { "avx2", CPU_AVX2, { kernels_avx2_mul, kernels_avx2_row, kernels_avx2_state, kernels_avx2_gemm, kernels_avx2_learn } },
+    { "avx512", CPU_AVX512, { kernels_avx512_mul, kernels_avx512_row, kernels_avx512_state, kernels_avx512_gemm, kernels_avx512_learn } },
+    { "avx512vnni", CPU_AVX512VNNI, { kernels_avx512vnni_mul } },
 #endif
 };
 #define N_SETS ((int)(sizeof sets / sizeof sets[0]))

@@ -265,6 +265,8 @@ static void apply_group(mem_group *g, int seq, loaded_group *l)
         mem_table *to = &g->tables[seq < 0 ? (int)l->tables[t].seq : seq];
         to->n = (int)l->tables[t].n;
         for (int i = 0; i < to->n; i++) to->pages[i] = l->places[le32(l->tables[t].indexes + 4 * i)];
+        to->end = mem_end_of(g, to->pages, to->n);
+        to->kept = g->window > 0 ? mem_start_of(g, to->pages, to->n) : 0; /* at most that much was given back */
     }
 }
 

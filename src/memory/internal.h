@@ -11,10 +11,13 @@ typedef struct mem_page {
     uint64_t twins;          /* slots whose token is also in another page and counted there */
 } mem_page;
 
+/* The pages of a sequence. Of a limited window positions below `kept` may have been given back. */
 typedef struct mem_table {
     int32_t *pages;
     int n;
     size_t cap;
+    int32_t end;             /* largest position + 1, 0: empty */
+    int32_t kept;
 } mem_table;
 
 /* What a sequence had before the batch. */
@@ -96,6 +99,7 @@ uint64_t mem_states_bytes(const memory_params *p, const memory_layer *l);  /* of
 loam_status mem_states_init(memory *m, const memory_params *p, loam_error *err);
 uint8_t *mem_states_place(memory *m, const memory_params *p, int layer, uint8_t *at);
 void mem_states_free(memory *m);
+uint64_t mem_states_table_bytes(const memory *m);
 void mem_states_begin(memory *m);
 void mem_states_add(memory *m, const memory_token *t);                     /* token n_added */
 void mem_states_view(memory *m, int first, int n);
@@ -105,6 +109,7 @@ bool mem_states_may_rm(const memory *m, int seq, int32_t p0, int32_t p1);
 void mem_states_rm(memory *m, int seq, int32_t p0, int32_t p1);            /* may_rm said yes */
 void mem_states_cp(memory *m, int src, int dst);
 void mem_states_move(memory *m, int seq, int32_t p0, int32_t p1, int32_t add, int32_t div);
+bool mem_states_may_cp(const memory *m, int src, int32_t p0, int32_t p1);
 int32_t mem_states_pos(const memory *m, int seq);                          /* -1: none */
 int32_t mem_take_cell(mem_states *s);
 void mem_drop_cell(mem_states *s, int32_t cell);
@@ -114,6 +119,8 @@ int32_t mem_take_page(mem_group *g);                                       /* -1
 void mem_copy_page(memory *m, mem_group *g, int32_t from, int32_t to, int32_t p0, int32_t p1); /* slots with positions in range */
 bool mem_table_push(mem_table *t, int32_t page, int32_t max);
 void mem_clear_slot(mem_group *g, int64_t at);                             /* forgets the token of a slot, if any */
+int32_t mem_end_of(const mem_group *g, const int32_t *pages, int n);       /* largest position in them + 1 */
+int32_t mem_start_of(const mem_group *g, const int32_t *pages, int n);     /* smallest position, -1: none */
 void mem_trim(mem_group *g, mem_table *t);                                 /* drops empty pages, lowers `used` of the last */
 
 #endif

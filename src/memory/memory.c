@@ -182,6 +182,27 @@ void memory_free(memory *m)
 
 uint64_t memory_bytes(const memory *m) { return m->bytes; }
 
+uint64_t memory_table_bytes(const memory *m)
+{
+    uint64_t n = mem_size(m) + mem_size(m->groups) + mem_size(m->view_groups) + mem_size(m->layers) + mem_size(m->lead) +
+                 mem_size(m->pos) + mem_states_table_bytes(m);
+    for (int i = 0; i < m->n_groups; i++) {
+        const mem_group *g = &m->groups[i];
+        n += mem_size(g->pages) + mem_size(g->free_pages) + mem_size(g->slot_pos) + mem_size(g->shift) + mem_size(g->tables) +
+             mem_size(g->undo) + mem_size(g->slots) + mem_size(g->first_slot) + mem_size(g->runs);
+        for (int s = 0; s < m->n_seq_max; s++) n += mem_size(g->tables[s].pages) + mem_size(g->undo[s].encoded.pages);
+    }
+    return n;
+}
+
+int64_t memory_n_tokens(const memory *m)
+{
+    int64_t most = 0;
+    for (int i = 0; i < m->n_groups; i++)
+        if (m->groups[i].n_tokens > most) most = m->groups[i].n_tokens;
+    return most;
+}
+
 int64_t memory_max_pages(const memory *m)
 {
     int64_t most = 1;
@@ -251,6 +272,28 @@ void mem_copy_page(memory *m, mem_group *g, int32_t from, int32_t to, int32_t p0
         page->twins |= (uint64_t)1 << s;
         page->used = (int16_t)(s + 1);
     }
+}
+
+int32_t mem_end_of(const mem_group *g, const int32_t *pages, int n)
+{
+    int32_t end = 0;
+    for (int i = 0; i < n; i++)
+        for (int s = 0; s < PAGE_SLOTS; s++) {
+            int32_t pos = g->slot_pos[(int64_t)pages[i] * PAGE_SLOTS + s];
+            end = pos >= end ? pos + 1 : end;
+        }
+    return end;
+}
+
+int32_t mem_start_of(const mem_group *g, const int32_t *pages, int n)
+{
+    int32_t start = -1;
+    for (int i = 0; i < n; i++)
+        for (int s = 0; s < PAGE_SLOTS; s++) {
+            int32_t pos = g->slot_pos[(int64_t)pages[i] * PAGE_SLOTS + s];
+            if (pos >= 0 && (start < 0 || pos < start)) start = pos;
+        }
+    return start;
 }
 
 void mem_trim(mem_group *g, mem_table *t)
@@ -433,17 +476,15 @@ void memory_rollback(memory *m)
 /* Gives back the pages of a limited window that no later token of the sequence can see. */
 static void evict(mem_group *g, mem_table *t)
 {
-    int32_t last = -1;
-    for (int i = 0; i < t->n; i++)
-        for (int s = 0; s < PAGE_SLOTS; s++)
-            if (g->slot_pos[t->pages[i] * PAGE_SLOTS + s] > last) last = g->slot_pos[t->pages[i] * PAGE_SLOTS + s];
     int n = 0;
     for (int i = 0; i < t->n; i++) {
-        int32_t newest = -1;
-        for (int s = 0; s < PAGE_SLOTS; s++)
-            if (g->slot_pos[t->pages[i] * PAGE_SLOTS + s] > newest) newest = g->slot_pos[t->pages[i] * PAGE_SLOTS + s];
-        if (i + 1 < t->n && (int64_t)last + 1 - newest >= g->window) mem_drop_page(g, t->pages[i]);
-        else t->pages[n++] = t->pages[i];
+        int32_t end = mem_end_of(g, &t->pages[i], 1);
+        if (i + 1 == t->n || (int64_t)t->end + 1 - end < g->window) {
+            t->pages[n++] = t->pages[i];
+            continue;
+        }
+        mem_drop_page(g, t->pages[i]);
+        t->kept = end > t->kept ? end : t->kept;
     }
     t->n = n;
 }
@@ -457,6 +498,10 @@ void memory_commit(memory *m)
             mem_undo *u = &g->undo[s];
             if (!u->touched) continue;
             if (u->last >= 0) mem_drop_page(g, u->last);
+            mem_table *t = &g->tables[s];
+            int before = u->n ? u->n - 1 : 0; /* pages that the batch left alone */
+            int32_t end = mem_end_of(g, t->pages + before, t->n - before);
+            t->end = end > t->end ? end : t->end;
             for (int p = 0; p < u->encoded.n; p++) mem_drop_page(g, u->encoded.pages[p]);
             mem_free(u->encoded.pages);
             u->encoded = (mem_table){ 0 };

@@ -53,6 +53,8 @@ loam_status memory_estimate(const memory_params *p, uint64_t *bytes, loam_error 
 loam_status memory_new(memory **out, const memory_params *p, loam_error *err);
 void memory_free(memory *m);
 uint64_t memory_bytes(const memory *m);
+uint64_t memory_table_bytes(const memory *m);  /* of everything else: heap */
+int64_t memory_n_tokens(const memory *m);      /* in pages, shared ones once */
 int64_t memory_max_pages(const memory *m);     /* of one sequence in one group */
 
 /* ---- a batch ---- */
@@ -79,8 +81,11 @@ loam_status memory_view(memory *m, int first, int n, const int32_t *pos, const k
 
 bool memory_has_states(const memory *m);
 /* False, and nothing changed, when a page that others share would have to be copied and none is free, or when the range ends a
- * recurrent state without containing its beginning. */
+ * recurrent state without containing its beginning, or when it cuts off an end so far back that tokens which a limited window
+ * would need again have been given back. */
 bool memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1);
+/* dst gets the tokens of src in the range in place of its own there. LOAM_E_FULL; LOAM_E_UNSUPPORTED: the range cuts a state, or
+ * the window of dst would not be whole. Nothing has changed then. */
 loam_status memory_seq_cp(memory *m, int src, int dst, int32_t p0, int32_t p1);
 void memory_seq_keep(memory *m, int seq);
 void memory_clear(memory *m);
@@ -89,8 +94,9 @@ int32_t memory_pos_max(const memory *m, int seq);
 /* Whether a and b hold the same positions at their ends: sequences that one token may join. */
 bool memory_same_ends(const memory *m, int a, int b);
 
-/* Changes positions of a sequence in the range: pos = (pos + add) / div. Shared tokens move for all their owners. */
-void memory_seq_move(memory *m, int seq, int32_t p0, int32_t p1, int32_t add, int32_t div);
+/* Changes positions of a sequence in the range: pos = (pos + add) / div; others that share its pages keep theirs. LOAM_E_FULL,
+ * LOAM_E_UNSUPPORTED (tokens that a window would need again are gone), and nothing changed. */
+loam_status memory_seq_move(memory *m, int seq, const int32_t range[2], int32_t add, int32_t div);
 bool memory_has_shifts(const memory *m);
 /* Calls turn for every slot whose key is out of place, once per group, then forgets the shifts. */
 typedef void (*memory_turn_fn)(void *user, int group, int32_t slot, int32_t shift);

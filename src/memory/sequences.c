@@ -22,17 +22,51 @@ static void clear_range(mem_group *g, int32_t page, int32_t p0, int32_t p1)
         if (slots[s] >= p0 && slots[s] < p1) mem_clear_slot(g, (int64_t)page * PAGE_SLOTS + s);
 }
 
-/* Pages that removing the range needs: one for each shared page of which the sequence keeps a part. */
-static int separate_pages(mem_group *g, int seq, int32_t p0, int32_t p1)
+/* ---- what an operation needs and leaves, before anything changes ---- */
+
+/* Pages that an operation on the range needs: one for each shared page with tokens in it; where whole pages may go as they
+ * are, only for those of which the sequence keeps a part. */
+static int separate_pages(mem_group *g, int seq, int32_t p0, int32_t p1, bool whole_too)
 {
     const mem_table *t = &g->tables[seq];
     int n = 0;
     for (int i = 0; i < t->n; i++) {
         int hit = in_range(slots_of(g, t->pages[i]), p0, p1);
-        n += hit > 0 && hit < g->pages[t->pages[i]].count && g->pages[t->pages[i]].owners > 1;
+        n += hit > 0 && (whole_too || hit < g->pages[t->pages[i]].count) && g->pages[t->pages[i]].owners > 1;
     }
     return n;
 }
+
+/* Largest position + 1 of the sequence inside or outside of the range. */
+static int32_t end_in(mem_group *g, int seq, int32_t p0, int32_t p1, bool inside)
+{
+    const mem_table *t = &g->tables[seq];
+    int32_t end = 0;
+    if (inside && p0 <= 0 && p1 >= t->end) return t->end;
+    for (int i = 0; i < t->n; i++)
+        for (int s = 0; s < PAGE_SLOTS; s++) {
+            int32_t pos = slots_of(g, t->pages[i])[s];
+            if (pos >= end && (pos >= p0 && pos < p1) == inside) end = pos + 1;
+        }
+    return end;
+}
+
+/* Whether the next token, at position end, finds all of its window where nothing below `kept` is there for sure. */
+static bool has_window(const mem_group *g, int32_t kept, int32_t end)
+{
+    return g->window == 0 || kept == 0 || end == 0 || (int64_t)end + 1 - g->window >= kept;
+}
+
+/* The group that keeps the most: ends are read off there. */
+static mem_group *fullest(memory *m)
+{
+    mem_group *best = m->n_groups ? &m->groups[0] : NULL;
+    for (int i = 1; i < m->n_groups; i++)
+        if (!m->groups[i].encode && (m->groups[i].window == 0 || (best->window > 0 && m->groups[i].window > best->window))) best = &m->groups[i];
+    return best;
+}
+
+/* ---- removing ---- */
 
 /* A page of which the sequence loses a part while others keep it becomes the sequence's own first. */
 static void rm_from_group(memory *m, mem_group *g, int seq, int32_t p0, int32_t p1)
@@ -57,82 +91,118 @@ static void rm_from_group(memory *m, mem_group *g, int seq, int32_t p0, int32_t 
     }
     t->n = n;
     mem_trim(g, t);
+    if (t->end <= p1) t->end = mem_end_of(g, t->pages, t->n);
+    if (t->n == 0) t->kept = 0;
 }
 
 /* Whether an operation on positions p0..p1 of sequences is one on this group. */
 static bool takes_part(const mem_group *g, int32_t p0, int32_t p1) { return !g->encode || (p0 == 0 && p1 == INT32_MAX); }
 
+/* Cutting off the end brings tokens back into the window: they must be there. */
+static bool leaves_window(memory *m, int seq, int32_t p0, int32_t p1)
+{
+    mem_group *full = fullest(m);
+    if (!full || p0 <= 0 || p1 < full->tables[seq].end) return true;
+    int32_t end = end_in(full, seq, p0, p1, false);
+    for (int i = 0; i < m->n_groups; i++) {
+        const mem_group *g = &m->groups[i];
+        if (!has_window(g, g->tables[seq].kept, end ? end : g->tables[seq].kept ? p0 : 0)) return false;
+    }
+    return true;
+}
+
 bool memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1)
 {
-    if (!mem_states_may_rm(m, seq, p0, p1)) return false;
+    if (p0 >= p1) return true;
+    if (!mem_states_may_rm(m, seq, p0, p1) || !leaves_window(m, seq, p0, p1)) return false;
     for (int i = 0; i < m->n_groups; i++)
-        if (takes_part(&m->groups[i], p0, p1) && separate_pages(&m->groups[i], seq, p0, p1) > m->groups[i].n_free) return false;
+        if (takes_part(&m->groups[i], p0, p1) && separate_pages(&m->groups[i], seq, p0, p1, false) > m->groups[i].n_free) return false;
     mem_states_rm(m, seq, p0, p1);
     for (int i = 0; i < m->n_groups; i++)
         if (takes_part(&m->groups[i], p0, p1)) rm_from_group(m, &m->groups[i], seq, p0, p1);
     return true;
 }
 
-static bool table_has(const mem_table *t, int32_t page)
+/* ---- copying ---- */
+
+typedef struct span {
+    int src, dst;
+    int32_t p0, p1;
+} span;
+
+/* Room for what dst gets, and a window that is whole afterwards; what dst has in the range goes. */
+static loam_status may_copy(memory *m, mem_group *g, const span *c)
 {
-    for (int i = 0; i < t->n; i++)
-        if (t->pages[i] == page) return true;
-    return false;
+    const mem_table *from = &g->tables[c->src];
+    mem_table *to = &g->tables[c->dst];
+    int parts = separate_pages(g, c->dst, c->p0, c->p1, false);
+    for (int i = 0; i < from->n; i++) {
+        int hit = in_range(slots_of(g, from->pages[i]), c->p0, c->p1);
+        parts += hit > 0 && hit < g->pages[from->pages[i]].count;
+    }
+    if (parts > g->n_free) return LOAM_E_FULL;
+    if (g->window > 0) {
+        mem_group *full = fullest(m);
+        int32_t rest = end_in(full, c->dst, c->p0, c->p1, false), part = end_in(full, c->src, c->p0, c->p1, true);
+        int32_t kept = from->kept > c->p0 && part > 0 ? from->kept : 0;
+        if (rest > 0 && to->kept > kept) kept = to->kept;
+        if (!has_window(g, kept, rest > part ? rest : part)) return LOAM_E_UNSUPPORTED;
+    }
+    size_t need = (size_t)to->n + (size_t)from->n;
+    return mem_grow(&to->pages, &to->cap, need ? need : 1, sizeof *to->pages, 2 * (size_t)g->n_pages + 1) ? LOAM_OK : LOAM_E_NOMEM;
 }
 
-/* Shares whole pages, copies the parts of others. Undone by the caller when it fails. */
-static loam_status cp_in_group(memory *m, mem_group *g, int src, int dst, int32_t p0, int32_t p1)
+/* Shares whole pages, copies the parts of others. */
+static void cp_in_group(memory *m, mem_group *g, const span *c)
 {
-    for (int i = 0; i < g->tables[src].n; i++) {
-        int32_t page = g->tables[src].pages[i];
-        int hit = in_range(slots_of(g, page), p0, p1);
-        if (hit == 0 || table_has(&g->tables[dst], page)) continue;
+    const mem_table *from = &g->tables[c->src];
+    mem_table *to = &g->tables[c->dst];
+    int32_t part = end_in(g, c->src, c->p0, c->p1, true);
+    for (int i = 0; i < from->n; i++) {
+        int32_t page = from->pages[i];
+        int hit = in_range(slots_of(g, page), c->p0, c->p1);
+        if (hit == 0) continue;
         int32_t give = page;
         if (hit == g->pages[page].count) {
             g->pages[page].owners++;
         } else {
             give = mem_take_page(g);
-            if (give < 0) return LOAM_E_FULL;
-            mem_copy_page(m, g, page, give, p0, p1);
+            mem_copy_page(m, g, page, give, c->p0, c->p1);
         }
-        if (!mem_table_push(&g->tables[dst], give, g->n_pages)) {
-            mem_drop_page(g, give);
-            return LOAM_E_NOMEM;
-        }
+        to->pages[to->n++] = give;
     }
-    return LOAM_OK;
+    if (part > 0 && from->kept > c->p0 && from->kept > to->kept) to->kept = from->kept;
+    if (part > to->end) to->end = part;
 }
 
-/* dst gets the encoding of src in place of its own; LOAM_E_NOMEM, and nothing changed. */
-static loam_status cp_encoding(mem_group *g, int src, int dst)
+/* dst gets the encoding of src in place of its own; the room is there. */
+static void cp_encoding(mem_group *g, int src, int dst)
 {
     mem_table *from = &g->tables[src], *to = &g->tables[dst];
-    if (from->n && !mem_grow(&to->pages, &to->cap, (size_t)from->n, sizeof *to->pages, (size_t)g->n_pages + 1)) return LOAM_E_NOMEM;
     for (int i = 0; i < from->n; i++) g->pages[from->pages[i]].owners++;
     while (to->n > 0) mem_drop_page(g, to->pages[--to->n]);
     for (int i = 0; i < from->n; i++) to->pages[to->n++] = from->pages[i];
-    return LOAM_OK;
 }
 
 loam_status memory_seq_cp(memory *m, int src, int dst, int32_t p0, int32_t p1)
 {
-    if (src == dst) return LOAM_OK;
-    int *before = mem_alloc_array((size_t)m->n_groups + 1, sizeof *before);
-    if (!before) return LOAM_E_NOMEM;
-    loam_status status = LOAM_OK;
-    for (int i = 0; i < m->n_groups; i++) before[i] = m->groups[i].tables[dst].n;
-    for (int i = 0; i < m->n_groups && status == LOAM_OK; i++)
-        if (!m->groups[i].encode) status = cp_in_group(m, &m->groups[i], src, dst, p0, p1);
-    for (int i = 0; i < m->n_groups && status == LOAM_OK; i++)
-        if (m->groups[i].encode && takes_part(&m->groups[i], p0, p1)) status = cp_encoding(&m->groups[i], src, dst);
-    for (int i = 0; i < m->n_groups && status != LOAM_OK; i++) {
-        if (m->groups[i].encode) continue;
-        mem_table *t = &m->groups[i].tables[dst];
-        while (t->n > before[i]) mem_drop_page(&m->groups[i], t->pages[--t->n]);
+    if (src == dst || p0 >= p1) return LOAM_OK;
+    if (!mem_states_may_cp(m, src, p0, p1)) return LOAM_E_UNSUPPORTED;
+    if (memory_has_states(m)) p0 = 0, p1 = INT32_MAX; /* a state is all of a sequence */
+    span c = { src, dst, p0, p1 };
+    for (int i = 0; i < m->n_groups; i++) {
+        loam_status status = takes_part(&m->groups[i], p0, p1) ? may_copy(m, &m->groups[i], &c) : LOAM_OK;
+        if (status != LOAM_OK) return status;
     }
-    mem_free(before);
-    if (status == LOAM_OK) mem_states_cp(m, src, dst);
-    return status;
+    for (int i = 0; i < m->n_groups; i++) {
+        mem_group *g = &m->groups[i];
+        if (g->encode && takes_part(g, p0, p1)) cp_encoding(g, src, dst);
+        if (g->encode) continue;
+        rm_from_group(m, g, dst, p0, p1);
+        cp_in_group(m, g, &c);
+    }
+    mem_states_cp(m, src, dst);
+    return LOAM_OK;
 }
 
 void memory_seq_keep(memory *m, int seq)
@@ -143,69 +213,107 @@ void memory_seq_keep(memory *m, int seq)
 
 void memory_clear(memory *m) { memory_seq_keep(m, -1); }
 
-static int32_t extreme(const memory *m, int seq, bool largest)
-{
-    if (m->n_groups == 0) return -1;
-    /* Of the group with the shortest memory: the last one where there are several. */
-    const mem_group *g = &m->groups[0];
-    for (int i = 1; i < m->n_groups; i++)
-        if (m->groups[i].window > 0) g = &m->groups[i];
-    int32_t best = -1;
-    for (int i = 0; i < g->tables[seq].n; i++)
-        for (int s = 0; s < PAGE_SLOTS; s++) {
-            int32_t pos = g->slot_pos[(int64_t)g->tables[seq].pages[i] * PAGE_SLOTS + s];
-            if (pos >= 0 && (best < 0 || (largest ? pos > best : pos < best))) best = pos;
-        }
-    return best;
-}
+/* ---- positions: with states beside pages only those that both have, of groups those that all have ---- */
 
-/* With states beside pages: only positions that both have. */
 int32_t memory_pos_min(const memory *m, int seq)
 {
-    int32_t pages = extreme(m, seq, false), state = mem_states_pos(m, seq);
-    return memory_has_states(m) && state > pages ? state : pages;
+    int32_t start = -1, state = mem_states_pos(m, seq);
+    for (int i = 0; i < m->n_groups; i++) {
+        const mem_group *g = &m->groups[i];
+        int32_t first = g->encode ? -1 : mem_start_of(g, g->tables[seq].pages, g->tables[seq].n);
+        if (first > start) start = first;
+    }
+    return memory_has_states(m) && state > start ? state : start;
 }
 
 int32_t memory_pos_max(const memory *m, int seq)
 {
-    int32_t pages = extreme(m, seq, true), state = mem_states_pos(m, seq);
-    if (!memory_has_states(m)) return pages;
-    return m->n_groups > 0 && pages < state ? pages : state;
+    int32_t end = INT32_MAX, state = mem_states_pos(m, seq);
+    for (int i = 0; i < m->n_groups; i++)
+        if (!m->groups[i].encode && m->groups[i].tables[seq].end < end) end = m->groups[i].tables[seq].end;
+    if (memory_has_states(m) && state + 1 < end) end = state + 1;
+    return end == INT32_MAX ? -1 : end - 1;
 }
 
 bool memory_same_ends(const memory *m, int a, int b)
 {
-    return memory_pos_min(m, a) == memory_pos_min(m, b) && memory_pos_max(m, a) == memory_pos_max(m, b);
+    return memory_pos_max(m, a) == memory_pos_max(m, b) && memory_pos_min(m, a) == memory_pos_min(m, b);
 }
 
-/* ---- shifts ---- */
+/* ---- moving ---- */
+
+static int32_t moved_position(int32_t pos, int32_t add, int32_t div)
+{
+    int64_t to = ((int64_t)pos + add) / div;
+    return (int64_t)pos + add < 0 ? -1 : to > INT32_MAX - 1 ? INT32_MAX - 1 : (int32_t)to;
+}
 
 static void move_slot(mem_group *g, int64_t at, int32_t add, int32_t div)
 {
-    int32_t old = g->slot_pos[at];
-    int64_t pos = ((int64_t)old + add) / div;
-    if ((int64_t)old + add < 0) {
+    int32_t old = g->slot_pos[at], pos = moved_position(old, add, div);
+    if (pos < 0) {
         mem_clear_slot(g, at);
         return;
     }
-    g->slot_pos[at] = pos > INT32_MAX - 1 ? INT32_MAX - 1 : (int32_t)pos;
-    g->shift[at] += g->slot_pos[at] - old;
+    g->slot_pos[at] = pos;
+    g->shift[at] += pos - old;
     g->shifted = true;
 }
 
-void memory_seq_move(memory *m, int seq, int32_t p0, int32_t p1, int32_t add, int32_t div)
+static int32_t moved_kept(const mem_table *t, int32_t p0, int32_t p1, int32_t add, int32_t div)
 {
-    mem_states_move(m, seq, p0, p1, add, div);
+    return t->kept > p0 && t->kept <= p1 ? moved_position(t->kept - 1, add, div) + 1 : t->kept;
+}
+
+/* Largest position + 1 after the move. */
+static int32_t moved_end(mem_group *g, int seq, int32_t p0, int32_t p1, int32_t add, int32_t div)
+{
+    int32_t part = end_in(g, seq, p0, p1, true), rest = end_in(g, seq, p0, p1, false);
+    if (part > 0) part = moved_position(part - 1, add, div) + 1;
+    return part > rest ? part : rest;
+}
+
+/* Pages that others have too become the sequence's own first. */
+static void move_in_group(memory *m, mem_group *g, int seq, const int32_t range[2], int32_t add, int32_t div)
+{
+    mem_table *t = &g->tables[seq];
+    t->kept = moved_kept(t, range[0], range[1], add, div);
+    for (int n = 0; n < t->n; n++) {
+        int32_t page = t->pages[n];
+        if (in_range(slots_of(g, page), range[0], range[1]) == 0) continue;
+        if (g->pages[page].owners > 1) {
+            int32_t own = mem_take_page(g);
+            mem_copy_page(m, g, page, own, 0, INT32_MAX);
+            mem_drop_page(g, page);
+            t->pages[n] = page = own;
+        }
+        for (int s = 0; s < PAGE_SLOTS; s++) {
+            int64_t at = (int64_t)page * PAGE_SLOTS + s;
+            if (g->slot_pos[at] >= range[0] && g->slot_pos[at] < range[1]) move_slot(g, at, add, div);
+        }
+    }
+    mem_trim(g, t);
+    t->end = mem_end_of(g, t->pages, t->n);
+    if (t->n == 0) t->kept = 0;
+}
+
+loam_status memory_seq_move(memory *m, int seq, const int32_t range[2], int32_t add, int32_t div)
+{
+    mem_group *full = fullest(m);
+    int32_t end = full ? moved_end(full, seq, range[0], range[1], add, div) : 0;
     for (int i = 0; i < m->n_groups; i++) {
         mem_group *g = &m->groups[i];
-        for (int n = 0; n < g->tables[seq].n && !g->encode; n++)
-            for (int s = 0; s < PAGE_SLOTS; s++) {
-                int64_t at = (int64_t)g->tables[seq].pages[n] * PAGE_SLOTS + s;
-                if (g->slot_pos[at] >= p0 && g->slot_pos[at] < p1) move_slot(g, at, add, div);
-            }
-        for (int q = 0; q < m->n_seq_max; q++) mem_trim(g, &g->tables[q]);
+        if (g->encode) continue;
+        if (separate_pages(g, seq, range[0], range[1], true) > g->n_free) return LOAM_E_FULL;
+        if (!has_window(g, moved_kept(&g->tables[seq], range[0], range[1], add, div), end)) return LOAM_E_UNSUPPORTED;
     }
+    mem_states_move(m, seq, range[0], range[1], add, div);
+    for (int i = 0; i < m->n_groups; i++)
+        if (!m->groups[i].encode) move_in_group(m, &m->groups[i], seq, range, add, div);
+    return LOAM_OK;
 }
+
+/* ---- shifts ---- */
 
 bool memory_has_shifts(const memory *m)
 {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "model/fresh.h"
 #include "model/model_impl.h"
 #include "quant/quant.h"
 
@@ -196,6 +197,7 @@ static loam_status take(binder *b, const char *name, need n, const extents *want
     loam_model *m = b->m;
     *out = NULL;
     const gguf_tensor *t = n == DROP ? NULL : gguf_tensor_find(m->file, name);
+    if (!t && n == NEED && m->wishes) return wish_add(m->wishes, name, want->ne, want->n, b->err);
     if (!t && n == NEED) {
         char shape[96];
         print_shape(want->ne, want->n, shape, sizeof shape);

@@ -219,8 +219,11 @@ loam_status model_build(const loam_model *m, const build_params *p, graph *g, lo
     if (m->vocab_only) return fail(err, LOAM_E_ARG, "%s was opened for its vocabulary only", gguf_path(m->file));
     if (p->n_outputs < 0 || p->n_outputs > p->n_tokens || p->n_tokens < 1)
         return fail(err, LOAM_E_ARG, "%d outputs of %d tokens", p->n_outputs, p->n_tokens);
-    builder b = { .m = m, .a = &m->spec, .h = &m->hp, .p = p, .g = g, .k = SYM(m->hp.sym, K), .w = SYM(m->hp.sym, W),
+    build_params inner = *p;
+    builder b = { .m = m, .a = &m->spec, .h = &m->hp, .p = &inner, .g = g, .k = SYM(m->hp.sym, K), .w = SYM(m->hp.sym, W),
                   .n_rot = SYM(m->hp.sym, R), .il = -1 };
+    if (p->watched) inner.n_outputs = p->n_tokens;
+    g->watched = p->watched;
     g->adapters = p->adapters;
     g->n_adapters = p->n_adapters;
     rope_resolve(m, p, &b.rope);
@@ -232,6 +235,7 @@ loam_status model_build(const loam_model *m, const build_params *p, graph *g, lo
         return graph_check(g, err);
     }
     x = t5 ? build_t5_decoder(&b, x) : blocks(&b, x);
+    if (x && p->n_outputs != inner.n_outputs) x = p->n_outputs ? g_select(g, x, g_input(g, INPUT_OUT_ROWS, 1)) : NULL;
     if (x && m->spec.stack == STACK_ENCODER) build_embeddings(&b, x);
     else if (x && p->n_outputs > 0) head(&b, x);
     return graph_check(g, err);

@@ -24,6 +24,7 @@ typedef struct build_params {
     bool want_logits, want_embd;
     bool dense_rows;         /* dense layers behind pooling work on each row: there is no pooling */
     bool causal;             /* model_causal() unless the caller switched it */
+    bool watched;            /* products are looked at: all rows go through the last block too, and only then are narrowed */
     int64_t n_ctx_seq;       /* tokens of context per sequence: picks long or short rotary factors */
     /* Overrides of the model's rotary parameters; 0 (ext_factor, attn_factor, betas: negative) means the model's own. */
     int rope_scaling;        /* -1 model, 0 none, 1 linear, 2 yarn, 3 longrope */
@@ -47,8 +48,19 @@ uint64_t model_fingerprint(const loam_model *m);
 /* Positions must be below this: learned positions end. INT32_MAX where they do not. */
 int32_t model_position_limit(const loam_model *m);
 
+/* Bytes of tensor i of the file; false behind the last. */
+bool model_tensor_data(const loam_model *m, uint32_t i, const uint8_t **data, uint64_t *bytes);
+bool model_vocab_only(const loam_model *m);
+
+/* The file it was opened from. */
+const struct gguf_file *model_file(const loam_model *m);
+
 /* Weight of that tensor name, NULL where the model has none. */
 const weight *model_weight(const loam_model *m, const char *name);
+
+/* For a model that its owner alone uses, between decodes: weight i (in the order of the file's tensors) gets another type and
+ * data, which the caller keeps; data NULL: the file's. Contexts must forget their plans. */
+void model_set_weight(loam_model *m, uint32_t i, loam_type type, const void *data);
 
 /* An adapter file, bound to a model. */
 struct loam_adapter {

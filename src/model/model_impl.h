@@ -36,6 +36,7 @@ struct loam_model {
     int32_t n_vocab;
     uint64_t n_params, bytes, fingerprint;
     bool vocab_only;
+    struct wishes *wishes;   /* fresh.c: missing tensors are noted here in place of being refused; else NULL */
 };
 
 /* Binds all tensors of m->file by the rules of m->spec; m->hp is read. */

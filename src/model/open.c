@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include "base/mem.h"
+#include "model/fresh.h"
 #include "model/model_impl.h"
 #include "quant/quant.h"
 
@@ -68,6 +69,15 @@ static void describe(loam_model *m)
     print_mix(m->file, mix);
     if (m->vocab_only) snprintf(m->description, sizeof m->description, "%s vocabulary", m->architecture);
     else snprintf(m->description, sizeof m->description, "%s %s %s", m->architecture, count, mix);
+}
+
+void model_set_weight(loam_model *m, uint32_t i, loam_type type, const void *data)
+{
+    const gguf_tensor *t = gguf_tensor_at(m->file, i);
+    weight *w = &m->weights[i];
+    w->type = data ? type : t->type;
+    w->data = data ? data : t->data;
+    dtype_row_bytes(w->type, w->ne[0], &w->row_bytes);
 }
 
 /* ---- fingerprint ---- */
@@ -158,6 +168,19 @@ loam_status loam_model_open(loam_model **out, const char *path, const loam_model
     }
     *out = m;
     return LOAM_OK;
+}
+
+loam_status model_wishes(const char *path, wishes *w, loam_error *err)
+{
+    loam_model *m = mem_zalloc(sizeof *m);
+    if (!m) return fail_nomem(err, "model", sizeof *m);
+    m->wishes = w;
+    loam_status s = gguf_open(&m->file, path, GGUF_READ, err);
+    if (s == LOAM_OK) s = find_architecture(m, err);
+    if (s == LOAM_OK) s = hparams_read(&m->hp, &m->spec, m->file, err);
+    if (s == LOAM_OK) s = model_bind(m, err);
+    loam_model_free(m);
+    return s;
 }
 
 void loam_model_free(loam_model *m)
@@ -290,4 +313,16 @@ int32_t model_position_limit(const loam_model *m)
     return m->globals.t[T_POSITION_EMBD].w ? (int32_t)SYM(m->hp.sym, P) : INT32_MAX;
 }
 
+const gguf_file *model_file(const loam_model *m) { return m->file; }
+
 uint64_t model_fingerprint(const loam_model *m) { return m->fingerprint; }
+
+bool model_tensor_data(const loam_model *m, uint32_t i, const uint8_t **data, uint64_t *bytes)
+{
+    if (i >= gguf_tensor_count(m->file)) return false;
+    *data = gguf_tensor_at(m->file, i)->data;
+    *bytes = gguf_tensor_at(m->file, i)->bytes;
+    return true;
+}
+
+bool model_vocab_only(const loam_model *m) { return m->vocab_only; }

@@ -357,8 +357,8 @@ static loam_status check_matrix(const plan *p, const visit *v, mix_choice *c, lo
     const dtype_info *info = &dtype_table[c->type];
     bool has = p->options->has_matrix && v->tensor->has_weights, embedding = v->cat == CAT_E || v->cat == CAT_O;
     c->use_weights = has && info->need != WEIGHT_IGNORED;
-    if (has || p->options->dry_run) return LOAM_OK;
-    if (info->need == WEIGHT_REQUIRED || (needs_matrix(p, c->type) && !embedding))
+    c->lacks_weights = !has && (info->need == WEIGHT_REQUIRED || (needs_matrix(p, c->type) && !embedding));
+    if (c->lacks_weights && !p->options->dry_run)
         return fail(err, LOAM_E_ARG, "tensor %.63s: %s needs an importance matrix%s", v->tensor->name, info->name,
                     p->options->has_matrix ? ", and the one given has no entry for it" : "");
     return LOAM_OK;
@@ -370,7 +370,7 @@ static loam_status choose(plan *p, const mix_tensor *t, mix_choice *c, loam_erro
 {
     const mix_options *o = p->options;
     c->type = t->type;
-    c->fell_back = c->use_weights = false;
+    c->fell_back = c->use_weights = c->lacks_weights = false;
     visit v = { .tensor = t, .cat = category_of(t->name) };
     if (p->mix == MIX_COPY || !mix_is_quantized(t) || (o->leave_output && strcmp(t->name, "output.weight") == 0)) return LOAM_OK;
     long layer = layer_of(t->name);
@@ -378,7 +378,7 @@ static loam_status choose(plan *p, const mix_tensor *t, mix_choice *c, loam_erro
     v.i = p->model->n_expert > 1 && v.cat != CAT_V && layer >= 0 ? layer : v.count;
     v.n = v.cat == CAT_V ? p->n_value : p->model->n_layer;
     bool fixed = false;
-    int asked = asked_type(p, &v, &fixed);
+    int asked = o->types && o->types[c->tensor] >= 0 ? o->types[c->tensor] : asked_type(p, &v, &fixed);
     c->type = asked >= 0 ? asked : rule_type(p, &v);
     loam_status status = fit_row(&v, fixed, c, err);
     if (status || c->type == t->type) return status;

@@ -69,6 +69,7 @@ typedef struct mix_options {
     bool dry_run;           /* a missing matrix entry is no error */
     int output_type;        /* type of output.weight (and of the embedding where it is the output too); -1: by the rules */
     int token_type;         /* type of the token embeddings; -1: by the rules */
+    const int *types;       /* a type for each tensor given, -1: by the rules; NULL: no such list. With fall-backs */
     const mix_override *overrides; /* the first that matches counts */
     size_t n_overrides;
 } mix_options;
@@ -78,6 +79,7 @@ typedef struct mix_choice {
     int type;               /* the type to store; equal to the tensor's own: it is copied */
     bool fell_back;         /* the row length did not fit the type that the rules chose */
     bool use_weights;       /* the matrix has an entry, and it is to be used */
+    bool lacks_weights;     /* it should have had one: dry runs only, otherwise an error */
 } mix_choice;
 
 /* Fills choices[n] for tensors[n]. Errors name the tensor or pattern: LOAM_E_ARG for a bad pattern or type, a type whose

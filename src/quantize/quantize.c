@@ -4,20 +4,22 @@
  *                    threads: rows ── decode ── check ── encode ── piece of the output ── writer ── file out
  *
  * A tensor that keeps its type is copied byte for byte. Pieces hold whole rows and some megabytes. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "base/os.h"
 #include "base/pool.h"
 #include "file/gguf.h"
 #include "file/gguf_write.h"
+#include "imatrix/imatrix.h"
 #include "loam/quantize.h"
 #include "quant/mix.h"
 #include "quant/quant.h"
+#include "quantize/budget.h"
+#include "quantize/convert.h"
 
-#define PIECE_VALUES (4 << 20) /* values of a piece: 16 MB of floats */
 #define COPY_BYTES   (8u << 20)
 
 typedef struct work {
@@ -52,26 +54,70 @@ static int64_t fact(const gguf_file *f, text_view arch, const char *name, int64_
     return value;
 }
 
+loam_status quantize_mix_facts(const gguf_file *f, mix_facts *out, loam_error *err)
+{
+    text_view arch = { "", 0 };
+    loam_status status = gguf_get_text(f, "general.architecture", GGUF_OPTIONAL, &arch, err);
+    if (status != LOAM_OK) return status;
+    snprintf(out->arch, sizeof out->arch, "%.*s", (int)(arch.len > 100 ? 100 : arch.len), arch.data);
+    out->model = (mix_model){ .arch = out->arch, .n_layer = fact(f, arch, "block_count", 0),
+                              .n_head = fact(f, arch, "attention.head_count", 0), .n_expert = fact(f, arch, "expert_count", 0) };
+    out->model.n_head_kv = fact(f, arch, "attention.head_count_kv", out->model.n_head);
+    return LOAM_OK;
+}
+
+/* The mix of the call. */
+static loam_status find_mix(const work *w, const mix_info **mix, loam_error *err)
+{
+    if (!w->p->budget) return mix_find(w->p->type, mix, err);
+    *mix = budget_nearest_mix(w->p->budget);
+    return LOAM_OK;
+}
+
+/* An entry of another size belongs to another model, unless it is that of a table of embeddings, which goes without. */
+static bool has_weights(const loam_imatrix *im, const gguf_tensor *t, loam_status *status, loam_error *err)
+{
+    if (!im || *status != LOAM_OK || !imatrix_find(im, t->name)) return false;
+    loam_status fits = imatrix_check(im, t->name, t->ne[0], t->ne[2] * t->ne[3], err);
+    if (fits != LOAM_OK && !(fits == LOAM_E_ARG && strstr(t->name, "token_embd.weight"))) *status = fits;
+    return fits == LOAM_OK;
+}
+
+/* The matrix is one of this model: its entries are for tensors that are there. */
+static loam_status check_matrix(const work *w, loam_error *err)
+{
+    const loam_imatrix *im = w->p->imatrix;
+    size_t n = im ? loam_imatrix_n_entries(im) : 0, strange = 0;
+    loam_imatrix_entry e, one = { 0 };
+    for (size_t i = 0; i < n && loam_imatrix_entry_at(im, i, &e); i++)
+        if (!gguf_tensor_find(w->in, e.name)) strange++, one = e;
+    if (im && strange == n)
+        return fail(err, LOAM_E_ARG, "the importance matrix has no entry for any tensor of %s%s%.63s", gguf_path(w->in),
+                    n ? "; it knows " : ": it is empty", n ? one.name : "");
+    if (strange)
+        log_at(LOAM_LOG_WARN, "%zu of %zu entries of the importance matrix are for tensors that the model does not have, %.63s for one",
+               strange, n, one.name);
+    return LOAM_OK;
+}
+
 static loam_status make_plan(work *w, loam_error *err)
 {
     const loam_quantize_params *p = w->p;
     mix_options o = { .pure = p->pure,
                       .leave_output = p->leave_output,
+                      .keep_order = p->keep_split,
+                      .has_matrix = p->imatrix != NULL,
                       .dry_run = p->dry_run,
                       .output_type = p->output_type,
                       .token_type = p->token_type,
                       .n_overrides = p->n_overrides };
-    text_view arch = { "", 0 };
-    char name[101];
-    loam_status status = mix_find(p->type, &o.mix, err);
-    if (status == LOAM_OK) status = gguf_get_text(w->in, "general.architecture", GGUF_OPTIONAL, &arch, err);
+    mix_facts facts;
+    loam_status status = find_mix(w, &o.mix, err);
+    if (status == LOAM_OK) status = quantize_mix_facts(w->in, &facts, err);
+    if (status == LOAM_OK && p->budget && p->budget->n_tensors != gguf_tensor_count(w->in))
+        status = fail(err, LOAM_E_ARG, "the budget was planned for another file than %s", gguf_path(w->in));
     if (status != LOAM_OK) return status;
-    snprintf(name, sizeof name, "%.*s", (int)(arch.len > 100 ? 100 : arch.len), arch.data);
-    mix_model model = { .arch = name,
-                        .n_layer = fact(w->in, arch, "block_count", 0),
-                        .n_head = fact(w->in, arch, "attention.head_count", 0),
-                        .n_expert = fact(w->in, arch, "expert_count", 0) };
-    model.n_head_kv = fact(w->in, arch, "attention.head_count_kv", model.n_head);
+    if (p->budget) o.types = p->budget->types;
 
     mix_override *overrides = mem_alloc_array(p->n_overrides, sizeof *overrides);
     w->n = gguf_tensor_count(w->in);
@@ -85,9 +131,11 @@ static loam_status make_plan(work *w, loam_error *err)
     o.overrides = overrides;
     for (size_t i = 0; i < w->n; i++) {
         const gguf_tensor *t = gguf_tensor_at(w->in, (uint32_t)i);
-        w->tensors[i] = (mix_tensor){ .name = t->name, .ne = { t->ne[0], t->ne[1], t->ne[2], t->ne[3] }, .type = t->type };
+        w->tensors[i] = (mix_tensor){ .name = t->name, .ne = { t->ne[0], t->ne[1], t->ne[2], t->ne[3] }, .type = t->type,
+                                      .has_weights = has_weights(p->imatrix, t, &status, err) };
     }
-    status = mix_plan(&o, &model, w->tensors, w->n, w->choices, err);
+    if (status == LOAM_OK) status = check_matrix(w, err);
+    if (status == LOAM_OK) status = mix_plan(&o, &facts.model, w->tensors, w->n, w->choices, err);
     mem_free(overrides);
     return status;
 }
@@ -125,57 +173,63 @@ static loam_status check_plan(work *w, loam_error *err)
     return LOAM_OK;
 }
 
+static void set_matrix_keys(work *w)
+{
+    const loam_quantize_params *p = w->p;
+    if (!p->imatrix) return;
+    const char *file = p->imatrix_file ? p->imatrix_file : "", *dataset = p->imatrix->n_datasets ? p->imatrix->datasets[0] : "";
+    gguf_set_text(w->builder, "quantize.imatrix.file", file, strlen(file));
+    gguf_set_text(w->builder, "quantize.imatrix.dataset", dataset, strlen(dataset));
+    gguf_set_i32(w->builder, "quantize.imatrix.entries_count", (int32_t)loam_imatrix_n_entries(p->imatrix));
+    gguf_set_i32(w->builder, "quantize.imatrix.chunks_count", (int32_t)loam_imatrix_chunk_count(p->imatrix));
+}
+
+/* Tensors of each part of the source, for mem_free. */
+static uint32_t *part_sizes(const gguf_file *f)
+{
+    uint32_t *n = mem_zalloc_array(gguf_part_count(f), sizeof *n);
+    for (uint32_t i = 0; n && i < gguf_tensor_count(f); i++) n[gguf_tensor_at(f, i)->part]++;
+    return n;
+}
+
+/* How many files are written. */
+static uint32_t out_parts(const work *w) { return w->p->keep_split ? gguf_part_count(w->in) : 1; }
+
+/* No file that is read is written. */
+static loam_status check_names(const work *w, const char *out, loam_error *err)
+{
+    for (uint32_t k = 0; k < out_parts(w); k++) {
+        char *name = gguf_part_name(out, k, out_parts(w));
+        if (!name) return fail_nomem(err, "a file name", strlen(out));
+        bool same = false;
+        for (uint32_t i = 0; i < gguf_part_count(w->in); i++) same |= os_same_file(gguf_part_path(w->in, i), name);
+        loam_status status = same ? fail(err, LOAM_E_ARG, "%s is the file that is read; name another one to write", name) : LOAM_OK;
+        mem_free(name);
+        if (status != LOAM_OK) return status;
+    }
+    return LOAM_OK;
+}
+
 static loam_status start_output(work *w, const char *out, loam_error *err)
 {
     const mix_info *mix = NULL;
-    loam_status status = mix_find(w->p->type, &mix, err);
+    loam_status status = find_mix(w, &mix, err);
     if (status == LOAM_OK) status = gguf_builder_create(&w->builder, w->in, GGUF_TAKE_KEYS, err);
     if (status != LOAM_OK) return status;
     gguf_set_u32(w->builder, "general.quantization_version", MIX_QUANTIZATION_VERSION);
     if (mix->file_type >= 0) gguf_set_u32(w->builder, "general.file_type", (uint32_t)mix->file_type);
+    set_matrix_keys(w);
     for (size_t i = 0; i < w->n; i++) {
         const gguf_tensor *t = gguf_tensor_at(w->in, (uint32_t)w->choices[i].tensor);
         gguf_put_tensor(w->builder, t->name, (loam_type)w->choices[i].type, t->ne, NULL);
     }
-    return gguf_writer_open(&w->writer, w->builder, out, NULL, err);
+    gguf_write_options parts = { .parts = part_sizes(w->in), .n_parts = out_parts(w) > 1 ? out_parts(w) : 0 };
+    status = parts.parts ? gguf_writer_open(&w->writer, w->builder, out, &parts, err) : fail_nomem(err, "the parts of a file", 0);
+    mem_free((void *)(uintptr_t)parts.parts);
+    return status;
 }
 
 /* ---- the work ---- */
-
-/* Some rows of a tensor, shared by the threads. */
-typedef struct piece {
-    const gguf_tensor *t;
-    int to;
-    int64_t row, rows;         /* first, and number */
-    uint64_t from_row, to_row; /* bytes of a row */
-    float *floats;             /* [rows * ne0] */
-    uint8_t *out;              /* [rows * to_row] */
-    loam_error *errors;        /* [threads] */
-} piece;
-
-static loam_status convert_rows(const piece *p, int64_t first, int64_t rows, loam_error *err)
-{
-    int64_t n = p->t->ne[0];
-    float *x = p->floats + first * n;
-    loam_rows from = { p->t->type, rows, n }, to = { p->to, rows, n };
-    const uint8_t *in = (const uint8_t *)p->t->data + (uint64_t)(p->row + first) * p->from_row;
-    loam_status status = quant_decode_rows(&from, in, x, err);
-    if (status != LOAM_OK) return status;
-    for (int64_t i = 0; i < rows * n; i++)
-        if (!isfinite(x[i]))
-            return fail(err, LOAM_E_NUMERIC, "row %lld, column %lld is %s", (long long)(p->row + first + i / n),
-                        (long long)(i % n), isnan(x[i]) ? "NaN" : "infinite");
-    status = quant_encode_rows(&to, x, NULL, p->out + (uint64_t)first * p->to_row, err);
-    return status == LOAM_OK ? status : fail_prefix(err, status, "rows from %lld on", (long long)(p->row + first));
-}
-
-static void convert_share(void *arg, int ith, int nth)
-{
-    piece *p = arg;
-    int64_t first = p->rows * ith / nth, end = p->rows * (ith + 1) / nth;
-    p->errors[ith].code = LOAM_OK;
-    if (end > first) p->errors[ith].code = convert_rows(p, first, end - first, &p->errors[ith]);
-}
 
 static loam_status tell(work *w, loam_error *err)
 {
@@ -183,41 +237,23 @@ static loam_status tell(work *w, loam_error *err)
     return fail(err, LOAM_E_ABORTED, "stopped at tensor %s", w->step.name);
 }
 
-static loam_status convert_piece(work *w, piece *p, loam_error *err)
+/* The next rows of the tensor are converted. */
+static loam_status put_rows(void *user, const void *data, uint64_t bytes, uint64_t source_bytes, loam_error *err)
 {
-    int n = pool_threads(w->threads);
-    loam_status status = pool_run(w->threads, convert_share, p);
-    for (int i = 0; i < n && status == LOAM_OK; i++) {
-        status = p->errors[i].code;
-        if (status != LOAM_OK && err) *err = p->errors[i];
-    }
-    if (status != LOAM_OK) return fail_prefix(err, status, "tensor %s", p->t->name);
-    return gguf_writer_put(w->writer, p->out, (uint64_t)p->rows * p->to_row, err);
+    work *w = user;
+    loam_status status = gguf_writer_put(w->writer, data, bytes, err);
+    w->step.done += source_bytes;
+    return status == LOAM_OK ? tell(w, err) : status;
 }
 
-static loam_status convert_tensor(work *w, const gguf_tensor *t, int to, loam_error *err)
+static loam_status convert(work *w, const gguf_tensor *t, const mix_choice *c, loam_error *err)
 {
-    int64_t n = t->ne[0], rows = n ? gguf_values(t) / n : 0, most = n && PIECE_VALUES / n > 1 ? PIECE_VALUES / n : 1;
-    if (rows == 0) return LOAM_OK;
-    if (most > rows) most = rows;
-    piece p = { .t = t, .to = to };
-    loam_rows from_shape = { t->type, 1, n }, to_shape = { to, 1, n };
-    loam_status status = loam_quant_bytes(&from_shape, &p.from_row, err);
-    if (status == LOAM_OK) status = loam_quant_bytes(&to_shape, &p.to_row, err);
-    if (status != LOAM_OK) return fail_prefix(err, status, "tensor %s", t->name);
-    p.floats = mem_alloc_array((size_t)(most * n), sizeof *p.floats);
-    p.out = mem_alloc_array((size_t)most, p.to_row);
-    p.errors = mem_alloc_array((size_t)pool_threads(w->threads), sizeof *p.errors);
-    if (!p.floats || !p.out || !p.errors) status = fail_nomem(err, "rows to convert", (uint64_t)(most * n) * sizeof(float));
-    for (; p.row < rows && status == LOAM_OK; p.row += p.rows) {
-        p.rows = rows - p.row < most ? rows - p.row : most;
-        status = convert_piece(w, &p, err);
-        w->step.done += (uint64_t)p.rows * p.from_row;
-        if (status == LOAM_OK && p.row + p.rows < rows) status = tell(w, err);
-    }
-    mem_free(p.floats);
-    mem_free(p.out);
-    mem_free(p.errors);
+    float *weights = NULL;
+    loam_status status = LOAM_OK;
+    if (c->use_weights) status = imatrix_weights(w->p->imatrix, t->name, t->ne[0], t->ne[2] * t->ne[3], &weights, err);
+    convert_job job = { t, c->type, weights, put_rows, w };
+    if (status == LOAM_OK) status = convert_tensor(&job, w->threads, err);
+    mem_free(weights);
     return status;
 }
 
@@ -250,13 +286,17 @@ static loam_status all_tensors(work *w, loam_error *err)
                                         .bytes_before = t->bytes,
                                         .bytes_after = t->bytes,
                                         .done = done,
-                                        .total = w->result.bytes_before };
+                                        .total = w->result.bytes_before,
+                                        .weighted = c->use_weights,
+                                        .lacks_weights = c->lacks_weights };
         if (c->type != (int)t->type && t->ne[0] > 0 && loam_quant_bytes(&shape, &row, NULL) == LOAM_OK)
             w->step.bytes_after = row * (uint64_t)(gguf_values(t) / t->ne[0]);
         status = tell(w, err);
         if (status != LOAM_OK || w->p->dry_run) continue;
         if (i + 1 < w->n) gguf_prefetch(w->in, gguf_tensor_at(w->in, (uint32_t)w->choices[i + 1].tensor));
-        status = c->type == (int)t->type ? copy_tensor(w, t, err) : convert_tensor(w, t, c->type, err);
+        status = gguf_hold(w->in, (uint32_t)c->tensor, err);
+        if (status == LOAM_OK) status = c->type == (int)t->type ? copy_tensor(w, t, err) : convert(w, t, c, err);
+        gguf_let_go(w->in, (uint32_t)c->tensor);
     }
     return status;
 }
@@ -279,13 +319,12 @@ loam_status loam_quantize_file(const char *in, const char *out, const loam_quant
             return fail(err, LOAM_E_ARG, "parameters: struct_size %zu; start from loam_quantize_defaults()", params->struct_size);
         memcpy(&p, params, params->struct_size);
     }
+    if (p.budget && !p.imatrix) p.imatrix = p.budget->own;
     loam_status status = check_call(in, out, &p, err);
     if (status != LOAM_OK) return status;
     work w = { .p = &p };
-    status = gguf_open(&w.in, in, 0, err);
-    for (uint32_t i = 0; status == LOAM_OK && !p.dry_run && i < gguf_part_count(w.in); i++)
-        if (os_same_file(gguf_part_path(w.in, i), out))
-            status = fail(err, LOAM_E_ARG, "%s is the file that is read; name another one to write", out);
+    status = gguf_open(&w.in, in, GGUF_LAZY | (p.type && strcasecmp(p.type, "copy") == 0 ? 0 : GGUF_FINE), err);
+    if (status == LOAM_OK && !p.dry_run) status = check_names(&w, out, err);
     if (status == LOAM_OK) status = make_plan(&w, err);
     if (status == LOAM_OK) status = check_plan(&w, err);
     if (status == LOAM_OK && !p.dry_run) status = pool_new(&w.threads, p.n_threads ? p.n_threads : os_cpu_count(), err);

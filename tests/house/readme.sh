@@ -11,7 +11,7 @@ grep -q 'int main' "$scratch/hello.c" || { echo "the README has no program"; exi
 compile() {
     # shellcheck disable=SC2046
     "$cc" -std=c11 -Wall -Wextra -Werror -I"$root/include" "$scratch/$1.c" "$build/libloam.a" \
-        $(pkg-config --libs libutf8proc libxxhash) -pthread -lm -o "$scratch/$1"
+        $(pkg-config --libs libutf8proc libxxhash jansson) -pthread -lm -o "$scratch/$1"
 }
 compile hello
 echo "the program compiles"

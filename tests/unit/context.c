@@ -234,7 +234,7 @@ static void bad_parameters_are_named(void **state)
         const char *says;
     } cases[10];
     for (int i = 0; i < 10; i++) cases[i].p = loam_context_defaults();
-    cases[0].p.n_seq_max = 0, cases[0].says = "n_seq_max";
+    cases[0].p.attention = (loam_attention)2, cases[0].says = "attention";
     cases[1].p.n_seq_max = 257, cases[1].says = "n_seq_max";
     cases[2].p.n_ctx = 1u << 30, cases[2].says = "n_ctx";
     cases[3].p.n_batch = cases[3].p.n_ubatch = 0, cases[3].says = "n_batch";
