@@ -14,7 +14,7 @@ static int64_t row_of(const value *v) { return v->ne[0] * v->ne[1]; }
 static bool by_itself(const value *v, int64_t unit)
 {
     switch (v->op) {
-    case OP_VIEW: return v->p.view.offset == 0 && row_of(v) == row_of(v->src[0]);
+    case OP_VIEW: return !v->recut && v->p.view.offset == 0 && row_of(v) == row_of(v->src[0]);
     case OP_ROPE: return unit % v->ne[0] == 0;
     case OP_NORM: return unit % v->p.norm.group == 0;
     case OP_ADD: return v->src[1]->op == OP_WEIGHT && row_of(v->src[1]) == row_of(v);

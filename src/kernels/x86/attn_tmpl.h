@@ -52,7 +52,7 @@ VEC nf load_row(page_matrix m, size_t i, size_t v)
     case AS_F16: return n_load_f16(p + 2 * (i * m.stride + col));
     case AS_BF16: return n_load_bf16(p + 2 * (i * m.stride + col));
     case AS_KEY_LEVELS:
-        p = m.levels.q + col / 16 * m.levels.row + i / 32 * 512 + level_at(i) + col % 16;
+        p = m.levels.q + col / 16 * m.levels.row + i * 16 + col % 16;
         return n_mul(n_of_i8(p), n_load(m.levels.d + i / 32 * PAGE_SLOTS + col));
     case AS_VALUE_LEVELS:
         p = m.levels.q + i * m.levels.row + col / 32 * m.levels.block + col % 32;
