@@ -5,6 +5,7 @@
 #include "kernels/gemm.h"
 
 #define NR (NV * N_LANES)
+#define AHEAD 12 /* steps: panels of B come from the second cache */
 
 static void tile(int64_t k, const float *a, const float *b, float *c, int64_t c_stride, bool add)
 {
@@ -19,6 +20,8 @@ static void tile(int64_t k, const float *a, const float *b, float *c, int64_t c_
     }
     for (int64_t p = 0; p < k; p++, a += MR, b += NR) {
         nf x[NV];
+        __builtin_prefetch(b + AHEAD * NR);
+        __builtin_prefetch(b + AHEAD * NR + NR / 2);
         UNROLL(4) for (int j = 0; j < NV; j++) x[j] = n_load(b + j * N_LANES);
         UNROLL(16) for (int i = 0; i < MR; i++) {
             nf y = n_set(a[i]);
