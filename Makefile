@@ -6,12 +6,15 @@ FUZZ_SECONDS ?= 60
 CTEST = ctest --output-on-failure -j $(JOBS)
 BUILDER = cmake --build
 
-.PHONY: all run test check schedules kern bench lint format install fuzz deps clean help
+.PHONY: all run model test check schedules kern bench lint format install fuzz deps clean help
 all: $(BUILD)/build.ninja ## build/loam, build/libloam.so, build/libloam.a
 	@$(BUILDER) $(BUILD) -j $(JOBS)
 
 run: all ## build, then write a text with the default model
 	@$(BUILD)/loam run
+
+model: all ## train Loam's own model again, from nothing (hours; goes on where it was)
+	@scripts/train-stories $(BUILD)
 
 # Shows how far each trait of a recipe, switched off, moves the expected logits (tests/golden/arch_mutations.c).
 test: all ## build, then all tests

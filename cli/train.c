@@ -111,23 +111,31 @@ static long long step_of(const char *line)
     return p ? strtoll(p + 7, NULL, 10) : 0;
 }
 
-/* Opens the log for appending; lines of steps behind `resumed` are dropped first. */
+/* Drops the lines of steps behind `resumed`: into another file, which takes the place of the log when it is whole. */
+static bool cut_log(const options *o, const char *path, int64_t resumed)
+{
+    buffer old = { 0 }, other = { 0 };
+    if (!read_file(o, path, &old)) return false;
+    buffer_add(&other, path, strlen(path));
+    buffer_add(&other, ".new", 4);
+    FILE *f = fopen(other.data, "we");
+    for (char *line = old.data, *end; f && line && (end = strchr(line, '\n')); line = end + 1) {
+        *end = 0;
+        if (step_of(line) <= resumed) fprintf(f, "%s\n", line);
+    }
+    bool done = f && fclose(f) == 0 && rename(other.data, path) == 0;
+    buffer_free(&old);
+    buffer_free(&other);
+    return done;
+}
+
+/* Opens the log: of a run that goes on for appending, else anew. */
 static int open_log(watcher *w, const char *path, int64_t resumed)
 {
-    buffer old = { 0 };
     if (!path) return EXIT_DONE;
-    if (resumed > 0 && access(path, R_OK) == 0 && !read_file(w->o, path, &old)) return EXIT_FAILED;
-    w->log = fopen(path, "we");
-    if (!w->log) {
-        buffer_free(&old);
-        return say_failed(w->o, "%s: the log cannot be written", path);
-    }
-    for (char *line = old.data, *end; line && (end = strchr(line, '\n')); line = end + 1) {
-        *end = 0;
-        if (step_of(line) <= resumed) fprintf(w->log, "%s\n", line);
-    }
-    buffer_free(&old);
-    return EXIT_DONE;
+    bool cut = resumed == 0 || access(path, F_OK) != 0 || cut_log(w->o, path, resumed);
+    w->log = cut ? fopen(path, resumed ? "ae" : "we") : NULL;
+    return w->log ? EXIT_DONE : say_failed(w->o, "%s: the log cannot be written", path);
 }
 
 /* ---- running ---- */

@@ -58,6 +58,7 @@ struct loam_graph {
     size_t n_outputs, cap_outputs;
     side *sides;
     size_t n_sides, cap_sides;
+    bool wanted;           /* an output was named, be it data of the caller */
     bool evaluated;
     pool *threads;         /* its own */
     uint8_t *output_data, *arena, *scratch, *shared, *side_data;
@@ -100,6 +101,18 @@ loam_tensor *compute_like(loam_graph *g, value *v, const loam_tensor *x);
 loam_tensor *compute_view(loam_graph *g, const loam_tensor *x);
 
 loam_status compute_note_side(loam_graph *g, side s);
+
+/* ---- what evaluation and scheduler share ---- */
+
+/* The result or source whose memory v looks at; *offset in it. */
+value *compute_memory(value *v, int64_t *offset);
+/* The values of x, whose memory begins at `from`, one after another. */
+void compute_gather(const loam_tensor *x, const void *from, void *out);
+/* What the operations of a context find in its memory; base NULL: only measures. Returns bytes. */
+uint64_t compute_lay_sides(const loam_graph *g, uint8_t *base, kv_view *view);
+int64_t compute_most_pages(const loam_graph *g);
+loam_status compute_check_graph(loam_graph *g, loam_error *err);
+const loam_tensor *compute_tensor_of(const loam_graph *g, const value *v);
 
 /* The values of x: where they lie now. False before an evaluation, and where they are not kept. */
 bool compute_data(const loam_tensor *x, loam_data *out);

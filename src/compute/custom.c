@@ -49,14 +49,13 @@ static custom_op *record(loam_graph *g, const loam_custom *op, int n)
     size_t count = n ? (size_t)n : 1;
     c->in = compute_own(g, count * sizeof *c->in);
     c->offset = compute_own(g, count * sizeof *c->offset);
-    c->src = compute_own(g, count * sizeof *c->src);
     c->spec = *op;
     c->n_in = n;
     size_t length = op->name ? strnlen(op->name, NAME_BYTES - 1) : 0;
     char *name = op->name ? compute_own(g, NAME_BYTES) : NULL;
     if (name) memcpy(name, op->name, length);
     c->spec.name = name;
-    return c->in && c->offset && c->src && (name || !op->name) ? c : NULL;
+    return c->in && c->offset && (name || !op->name) ? c : NULL;
 }
 
 /* Folds n values into at most six, by tuples. */
@@ -96,7 +95,7 @@ loam_tensor *loam_op_custom(loam_graph *g, const loam_custom *op, loam_tensor *c
             compute_fail(g, "CUSTOM", "input %d is %s; a gradient needs f32", i, loam_type_name((int)inputs[i]->type));
             return NULL;
         }
-        c->src[i] = v[i] = view_input(g, inputs[i], op->gradient != NULL, &c->in[i], &c->offset[i]);
+        v[i] = view_input(g, inputs[i], op->gradient != NULL, &c->in[i], &c->offset[i]);
     }
     c->out.type = shape.type;
     memcpy(c->out.ne, shape.ne, sizeof shape.ne);

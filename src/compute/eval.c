@@ -19,7 +19,7 @@ static uint64_t up(uint64_t n) { return (n + ALIGN - 1) & ~(uint64_t)(ALIGN - 1)
 /* ---- outputs ---- */
 
 /* The result or source whose memory v looks at; *offset in it. */
-static value *memory_of(value *v, int64_t *offset)
+value *compute_memory(value *v, int64_t *offset)
 {
     for (*offset = 0; v->op == OP_VIEW; v = v->src[0]) *offset += v->p.view.offset;
     return v;
@@ -29,7 +29,8 @@ loam_tensor *loam_graph_output(loam_graph *g, loam_tensor *x)
 {
     if (!compute_check(g, x, "output", "the tensor")) return NULL;
     int64_t offset;
-    value *v = memory_of(compute_root(g, x), &offset);
+    value *root = compute_root(g, x), *v = root ? compute_memory(root, &offset) : NULL;
+    g->wanted = true;
     if (!v || v->op == OP_INPUT || v->place) return x;
     compute_open(g);
     weight *place = compute_own(g, sizeof *place);
@@ -47,7 +48,7 @@ bool compute_data(const loam_tensor *x, loam_data *out)
     int64_t offset = 0;
     const void *base = NULL;
     if (x->v) {
-        const value *v = memory_of(x->v, &offset);
+        const value *v = compute_memory(x->v, &offset);
         if (v->op == OP_INPUT) base = v->p.in.bound->data;
         else if (v->place && x->g->evaluated) base = v->place->data;
     } else {
@@ -62,24 +63,29 @@ bool compute_data(const loam_tensor *x, loam_data *out)
 
 bool loam_tensor_data(const loam_tensor *x, loam_data *out) { return x && out && compute_data(x, out); }
 
+void compute_gather(const loam_tensor *x, const void *from, void *out)
+{
+    if (compute_contiguous(x)) {
+        memcpy(out, from, loam_tensor_bytes(x));
+        return;
+    }
+    size_t unit = (size_t)dtype_table[x->type].bytes;
+    int64_t units = x->ne[0] / dtype_table[x->type].values;
+    char *to = out;
+    for (int64_t l = 0; l < x->ne[3]; l++)
+        for (int64_t k = 0; k < x->ne[2]; k++)
+            for (int64_t j = 0; j < x->ne[1]; j++)
+                for (int64_t i = 0; i < units; i++, to += unit)
+                    memcpy(to, (const char *)from + i * x->nb[0] + j * x->nb[1] + k * x->nb[2] + l * x->nb[3], unit);
+}
+
 loam_status loam_tensor_get(const loam_tensor *x, void *out, size_t bytes, loam_error *err)
 {
     loam_data d;
     if (!x || !out) return fail(err, LOAM_E_ARG, "loam_tensor_get: %s is NULL", x ? "out" : "the tensor");
     if (bytes != loam_tensor_bytes(x)) return fail(err, LOAM_E_ARG, "%s: room for %zu bytes, it has %zu", loam_tensor_name(x), bytes, loam_tensor_bytes(x));
     if (!compute_data(x, &d)) return fail(err, LOAM_E_ARG, "%s is no output that was evaluated", loam_tensor_name(x));
-    if (compute_contiguous(x)) {
-        memcpy(out, d.data, bytes);
-        return LOAM_OK;
-    }
-    size_t unit = (size_t)dtype_table[x->type].bytes;
-    int64_t units = d.ne[0] / dtype_table[x->type].values;
-    char *to = out;
-    for (int64_t l = 0; l < d.ne[3]; l++)
-        for (int64_t k = 0; k < d.ne[2]; k++)
-            for (int64_t j = 0; j < d.ne[1]; j++)
-                for (int64_t i = 0; i < units; i++, to += unit)
-                    memcpy(to, (char *)d.data + i * d.nb[0] + j * d.nb[1] + k * d.nb[2] + l * d.nb[3], unit);
+    compute_gather(x, d.data, out);
     return LOAM_OK;
 }
 
@@ -149,7 +155,7 @@ static void lay_state(cutter *c, const side *s, state_layer *layer)
 }
 
 /* Everything that the operations of a context find in its memory; measures where base is NULL. */
-static uint64_t lay_sides(loam_graph *g, uint8_t *base)
+uint64_t compute_lay_sides(const loam_graph *g, uint8_t *base, kv_view *view)
 {
     cutter c = { .base = base };
     size_t n = g->n_sides;
@@ -158,7 +164,7 @@ static uint64_t lay_sides(loam_graph *g, uint8_t *base)
         const side *s = &g->sides[i];
         if (s->n_k - s->n_q > start) start = s->n_k - s->n_q;
         if (s->n_q > most) most = s->n_q;
-        if (s->r_row | s->s_row) recurrent = s->n_q;
+        if (s->v->op != OP_ATTENTION) recurrent = s->n_q;
     }
     kv_layer *layers = cut(&c, n * sizeof *layers);
     kv_group *groups = cut(&c, n * sizeof *groups);
@@ -173,11 +179,11 @@ static uint64_t lay_sides(loam_graph *g, uint8_t *base)
     if (!base) return c.at;
     for (int64_t i = 0; i < most; i++) pos[i] = (int32_t)(start + i), tokens[i] = (int32_t)i;
     *run = (state_run){ .tokens = tokens, .count = (int)recurrent, .from = -1, .to = 0 };
-    g->view = (kv_view){ .layers = layers, .groups = groups, .pos = pos, .states = states, .state_runs = run, .n_state_runs = 1 };
+    *view = (kv_view){ .layers = layers, .groups = groups, .pos = pos, .states = states, .state_runs = run, .n_state_runs = 1 };
     return c.at;
 }
 
-static int64_t most_pages(const loam_graph *g)
+int64_t compute_most_pages(const loam_graph *g)
 {
     int64_t n = 1;
     for (size_t i = 0; i < g->n_sides; i++)
@@ -187,16 +193,16 @@ static int64_t most_pages(const loam_graph *g)
 
 /* ---- plan and run ---- */
 
-static loam_status check_graph(loam_graph *g, loam_error *err)
+loam_status compute_check_graph(loam_graph *g, loam_error *err)
 {
     loam_status status = loam_graph_check(g, err);
     if (status != LOAM_OK) return status;
-    return g->n_outputs ? LOAM_OK : fail(err, LOAM_E_ARG, "the graph has no output (loam_graph_output)");
+    return g->wanted ? LOAM_OK : fail(err, LOAM_E_ARG, "the graph has no output (loam_graph_output)");
 }
 
 static loam_status prepare(loam_graph *g, int n_threads, loam_error *err)
 {
-    loam_status status = check_graph(g, err);
+    loam_status status = compute_check_graph(g, err);
     if (status != LOAM_OK) return status;
     if (g->p && g->plan_threads < n_threads) compute_open(g);
     if (!g->p) status = plan_try(&g->p, &g->g, device_cpu(), n_threads, err);
@@ -205,7 +211,7 @@ static loam_status prepare(loam_graph *g, int n_threads, loam_error *err)
     return status;
 }
 
-static const loam_tensor *tensor_of(const loam_graph *g, const value *v)
+const loam_tensor *compute_tensor_of(const loam_graph *g, const value *v)
 {
     for (const loam_tensor *x = g->tensors; x; x = x->next)
         if (x->v == v && !x->is_view) return x;
@@ -232,7 +238,7 @@ typedef struct watcher {
 static bool watch(void *user, const value *v, worker *w, bool ask, uint64_t ns)
 {
     watcher *a = user;
-    const loam_tensor *x = tensor_of(a->g, v);
+    const loam_tensor *x = compute_tensor_of(a->g, v);
     if (!x) return false; /* an operation that Loam put in: asked about, not shown */
     loam_data d = { .type = x->type, .data = ask ? NULL : value_data(v, w) };
     memcpy(d.ne, x->ne, sizeof d.ne);
@@ -269,13 +275,13 @@ static loam_status threads_for(loam_graph *g, int n, loam_error *err)
 static loam_status make_buffers(loam_graph *g, int n, size_t *scratch, loam_error *err)
 {
     size_t shared;
-    plan_scratch(g->p, n, most_pages(g), scratch, &shared);
+    plan_scratch(g->p, n, compute_most_pages(g), scratch, &shared);
     uint64_t outputs = place_outputs(g);
     loam_status status = renew(&g->output_data, &g->output_bytes, outputs, "outputs of a graph", err);
     if (status == LOAM_OK) status = renew(&g->arena, &g->arena_bytes, g->p->arena_bytes, "results of a graph", err);
     if (status == LOAM_OK) status = renew(&g->scratch, &g->scratch_bytes, *scratch * (uint64_t)n, "scratch of the threads", err);
     if (status == LOAM_OK) status = renew(&g->shared, &g->shared_bytes, shared, "shared scratch", err);
-    if (status == LOAM_OK && g->n_sides) status = renew(&g->side_data, &g->side_bytes, lay_sides(g, NULL), "keys, values and states", err);
+    if (status == LOAM_OK && g->n_sides) status = renew(&g->side_data, &g->side_bytes, compute_lay_sides(g, NULL, NULL), "keys, values and states", err);
     for (size_t i = 0; i < g->n_outputs && status == LOAM_OK; i++) g->outputs[i].place->data = g->output_data + g->outputs[i].at;
     return status;
 }
@@ -285,7 +291,7 @@ static loam_status explain(const loam_graph *g, loam_status status, int bad_inde
     if (status == LOAM_E_ABORTED) return fail(err, status, "a callback stopped the evaluation");
     if (status != LOAM_E_ARG || !bad_index) return fail(err, status, "the threads are in use");
     const value *v = g->p->g.values[bad_index - 1];
-    const loam_tensor *x = tensor_of(g, v);
+    const loam_tensor *x = compute_tensor_of(g, v);
     return fail(err, LOAM_E_ARG, "%s: an index is out of the range of the rows", x ? loam_tensor_name(x) : op_name(v->op));
 }
 
@@ -302,7 +308,7 @@ loam_status loam_graph_eval(loam_graph *g, const loam_eval_params *params, loam_
     if (status == LOAM_OK) g->evaluated = false;
     if (status == LOAM_OK) status = make_buffers(g, p.n_threads, &scratch, err);
     if (status != LOAM_OK) return status;
-    if (g->n_sides) lay_sides(g, g->side_data);
+    if (g->n_sides) compute_lay_sides(g, g->side_data, &g->view);
     watcher a = { g, &p };
     plan_run run = {
         .p = g->p, .k = kernels_get(), .threads = p.pool ? p.pool : g->threads, .n_threads = p.n_threads, .arena = g->arena,
@@ -322,9 +328,9 @@ loam_status loam_graph_measure(loam_graph *g, int32_t n_threads, loam_graph_use 
     loam_status status = prepare(g, n_threads, err);
     if (status != LOAM_OK) return status;
     size_t scratch, shared;
-    plan_scratch(g->p, n_threads, most_pages(g), &scratch, &shared);
+    plan_scratch(g->p, n_threads, compute_most_pages(g), &scratch, &shared);
     *out = (loam_graph_use){
-        .arena = g->p->arena_bytes, .scratch = scratch * (uint64_t)n_threads + shared + (g->n_sides ? lay_sides(g, NULL) : 0),
+        .arena = g->p->arena_bytes, .scratch = scratch * (uint64_t)n_threads + shared + (g->n_sides ? compute_lay_sides(g, NULL, NULL) : 0),
         .outputs = place_outputs(g), .n_tensors = g->n_tensors, .n_steps = g->p->n_steps, .n_barriers = g->p->n_barriers,
     };
     return LOAM_OK;

@@ -329,7 +329,7 @@ loam_status compute_note_side(loam_graph *g, side s)
 {
     for (size_t i = 0; i < g->n_sides; i++) {
         const side *other = &g->sides[i];
-        if ((s.r_row | s.s_row) && (other->r_row | other->s_row) && other->n_q != s.n_q) {
+        if (s.v->op != OP_ATTENTION && other->v->op != OP_ATTENTION && other->n_q != s.n_q) {
             compute_fail(g, op_name(s.v->op), "%lld tokens, another recurrent layer of the graph has %lld", (long long)s.n_q, (long long)other->n_q);
             return LOAM_E_ARG;
         }

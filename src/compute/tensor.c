@@ -294,5 +294,7 @@ loam_status loam_tensor_bind(loam_tensor *x, const void *data, size_t bytes, loa
     if ((uintptr_t)data % (x->type == LOAM_I64 || x->type == LOAM_F64 ? 8 : dtype_table[x->type].values > 1 ? 2 : (uintptr_t)x->nb[0]))
         return fail(err, LOAM_E_ARG, "%s: the data is not aligned to its values", x->name);
     x->data->w.data = data;
+    x->data->w.device = 0;
+    x->data->w.far = x->data->w.steers = false;
     return LOAM_OK;
 }

@@ -10,7 +10,9 @@
 value *compute_root(loam_graph *g, loam_tensor *x)
 {
     if (x->v) return x->v;
-    if (!x->data->activation) x->data->activation = g_bound(compute_graph(g), &x->data->w);
+    if (x->data->activation) return x->data->activation;
+    compute_open(g);
+    x->data->activation = g_bound(compute_graph(g), &x->data->w);
     return x->data->activation;
 }
 

@@ -123,12 +123,20 @@ void grad_copy(const grad_step *g, worker *w)
 
 /* ---- operations of the caller ---- */
 
-static void place_inputs(const custom_op *op, loam_data *in, const worker *w)
+/* Fills in[n ..] from the sources of v; returns their number. */
+static int place_inputs(const value *v, const custom_op *op, loam_data *in, int n, const worker *w)
 {
-    for (int i = 0; i < op->n_in; i++) {
-        in[i] = op->in[i];
-        in[i].data = (char *)value_data(op->src[i], w) + op->offset[i];
+    for (int s = 0; s < GRAPH_MAX_SRC && n < op->n_in; s++) {
+        const value *x = v->src[s];
+        if (x && x->op == OP_TUPLE) {
+            n = place_inputs(x, op, in, n, w);
+        } else if (x) {
+            in[n] = op->in[n];
+            in[n].data = (char *)value_data(x, w) + op->offset[n];
+            n++;
+        }
     }
+    return n;
 }
 
 /* What an operation in place finds in its result. */
@@ -147,7 +155,7 @@ void run_custom(const step *s, worker *w)
     const value *v = s->v;
     const custom_op *op = v->p.custom;
     loam_data in[LOAM_MAX_CUSTOM_INPUTS], out = op->out;
-    place_inputs(op, in, w);
+    place_inputs(v, op, in, 0, w);
     out.data = value_data(v, w);
     if (op->spec.in_place) {
         copy_first(v, &in[0], out.data, w);
@@ -163,7 +171,7 @@ void grad_custom(const grad_step *g, worker *w)
     const custom_op *op = g->v->p.custom;
     if (w->ith != 0 || !op->spec.gradient) return;
     loam_data in[LOAM_MAX_CUSTOM_INPUTS], dy = op->out;
-    place_inputs(op, in, w);
+    place_inputs(g->v, op, in, 0, w);
     dy.data = (void *)(uintptr_t)g->dy;
     for (int i = 0; i < op->n_in; i++)
         if (g->dx[i] && !grad_adds(g, i)) memset(g->dx[i], 0, (size_t)value_bytes(g->in[i]));

@@ -95,9 +95,25 @@ static value *append(graph *g)
     }
     if (!mem_grow(&g->values, &g->cap, (size_t)g->n_values + 1, sizeof *g->values, MAX_VALUES)) return NULL;
     value *v = &b->values[b->used++];
-    v->id = g->n_values;
+    v->id = v->uid = g->n_values;
     g->values[g->n_values++] = v;
     return v;
+}
+
+value *graph_adopt(graph *g, const value *v)
+{
+    value *c = g->error.code == LOAM_OK ? append(g) : NULL;
+    if (!c) {
+        graph_fail(g, LOAM_E_NOMEM, "out of memory: graph of %d values", g->n_values);
+        return NULL;
+    }
+    int id = c->id;
+    *c = *v;
+    c->id = id;
+    c->buffer = -1;
+    c->replicated = false;
+    memset(c->encoded, 0, sizeof c->encoded);
+    return c;
 }
 
 /* A fresh value with its inputs; NULL once the graph has failed or when a required input is missing. */

@@ -36,7 +36,9 @@ typedef struct weight {
     const void *data;
     uint64_t row_bytes;    /* of ne[0] values */
     value *from;           /* the matrix is a result of the graph: data is not read; else NULL */
-    int device;            /* of the scheduler that has its data; 0 where there is one device */
+    int device;            /* of a scheduler: whose buffer has its data; 0 where there is one device */
+    bool far;              /* the data lies in that buffer: other devices must fetch it */
+    bool steers;           /* operations go to where it lies */
 } weight;
 
 typedef enum input_kind {
@@ -121,13 +123,13 @@ typedef struct copy_params {
     loam_type type;            /* of the source */
 } copy_params;
 
-/* An operation of the caller. in[i] says where input i lies in the memory of its value: data is an offset in bytes there. */
+/* An operation of the caller. in[i] and offset[i] say where input i lies in the memory of its value: the values are the sources, in
+ * order, tuples taken apart. */
 typedef struct custom_op {
     loam_custom spec;
     loam_data out, *in;        /* [n_in] extents, strides */
     int64_t *offset;           /* [n_in] */
     int n_in;
-    const value **src;         /* [n_in] the values, which also stand in the tuple's inputs */
 } custom_op;
 
 struct value {
@@ -163,10 +165,12 @@ struct value {
     const weight *place;       /* where the result goes in place of a buffer of the plan; NULL: a buffer */
     int device;                /* pinned to this device of the scheduler; -1: it chooses */
     /* set by the planner */
+    int uid;                   /* the same for the copies of a value in the parts of a graph */
     int id;                    /* index in graph order */
     int last_use;              /* step that reads it last */
     int64_t buffer;            /* offset in the plan's arena, -1 = none */
     bool replicated;           /* every thread has a copy of its own */
+    int heads;                 /* > 0: rows are cut into so many equal units, one or more for each thread */
 };
 
 /* Low-rank additions to weights (LoRA, Hu et al. 2021): where W is multiplied with x, adapter i adds strength_i * B (A x). */
@@ -201,6 +205,8 @@ void graph_init(graph *g, int n_tokens, int n_outputs);
 void graph_free(graph *g);
 uint64_t graph_bytes(const graph *g); /* on the heap */
 loam_status graph_check(const graph *g, loam_error *err);
+/* A copy of v in g, whose sources the caller sets; NULL after noting the lack of memory. */
+value *graph_adopt(graph *g, const value *v);
 void graph_fail(graph *g, loam_status code, const char *fmt, ...) LOAM_PRINTF(3, 4);
 
 /* ---- constructors ---- */
