@@ -269,7 +269,8 @@ typedef struct loam_epoch {
     loam_opt_progress_fn progress;   /* NULL: nobody looks */
     void *user;
 } loam_epoch;
-/* One pass over the data; static graphs. */
+/* One pass over the data; static graphs. Labels: a row of floats as outputs have; for cross-entropy also one I32, the number of
+ * the class (-1: the point does not count). */
 LOAM_API loam_status loam_opt_epoch(loam_opt *opt, loam_dataset *ds, const loam_epoch *e, loam_error *err);
 
 typedef struct loam_fit_params {

@@ -1,4 +1,6 @@
 /* fit_loop.c - passes over a data set. */
+#include <string.h>
+
 #include "base/os.h"
 #include "train/fit.h"
 
@@ -15,9 +17,25 @@ static loam_status check_data(const loam_opt *o, const loam_dataset *ds, loam_er
     if (!o->is_static) return fail(err, LOAM_E_ARG, "passes over a data set need a static graph");
     if (p->ne_data * o->n_points != o->n_inputs)
         return fail(err, LOAM_E_ARG, "points of %lld values for inputs of %lld", (long long)p->ne_data, (long long)(o->n_inputs / o->n_points));
-    if (o->labels && (p->type_label != LOAM_F32 || p->ne_label != o->width))
+    bool numbers = o->p.loss == LOAM_LOSS_CROSS_ENTROPY && p->type_label == LOAM_I32 && p->ne_label == 1;
+    if (o->labels && !numbers && (p->type_label != LOAM_F32 || p->ne_label != o->width))
         return fail(err, LOAM_E_ARG, "labels of %lld values of type %s for outputs of %lld", (long long)p->ne_label, loam_type_name((int)p->type_label), (long long)o->width);
     if (p->n % o->n_points) return fail(err, LOAM_E_ARG, "%lld points are not made of batches of %lld", (long long)p->n, (long long)o->n_points);
+    return LOAM_OK;
+}
+
+/* Batch i with its labels; numbers of classes (-1: none, the point does not count) become rows of the loss. */
+static loam_status fetch(loam_opt *o, const loam_dataset *ds, int64_t i, loam_error *err)
+{
+    if (!o->labels || ds->p.type_label == LOAM_F32) return loam_dataset_batch(ds, i, o->n_points, o->inputs, o->labels, err);
+    loam_status status = loam_dataset_batch(ds, i, o->n_points, o->inputs, o->pred, err);
+    if (status != LOAM_OK) return status;
+    memset(o->labels, 0, (size_t)(o->n_points * o->width) * 4);
+    for (int64_t k = 0; k < o->n_points; k++) {
+        int32_t c = o->pred[k];
+        if (c < -1 || c >= o->width) return fail(err, LOAM_E_ARG, "label %d of a point in batch %lld: there are %lld classes", c, (long long)i, (long long)o->width);
+        if (c >= 0) o->labels[k * o->width + c] = 1;
+    }
     return LOAM_OK;
 }
 
@@ -28,7 +46,7 @@ static loam_status pass(loam_opt *o, const loam_dataset *ds, const loam_epoch *e
     loam_opt_result *r = train ? e->train : e->eval;
     for (int64_t i = part[0]; i < part[1]; i++) {
         loam_status status = loam_opt_alloc(o, train, err);
-        if (status == LOAM_OK) status = loam_dataset_batch(ds, i, o->n_points, o->inputs, o->labels, err);
+        if (status == LOAM_OK) status = fetch(o, ds, i, err);
         if (status == LOAM_OK) status = loam_opt_eval(o, r, err);
         o->allocated = false;
         if (status != LOAM_OK) return status;

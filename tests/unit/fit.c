@@ -219,12 +219,12 @@ static void test_images(void **state)
     h = loam_op_reshape(g, loam_op_pool2d(g, h, &pool), 2, (int64_t[]){ W / 2 * H / 2 * 4, BATCH });
     loam_tensor *y = loam_op_add(g, loam_op_matmul(g, t[2], h), t[3]);
     OK(loam_graph_check(g, &err));
-    OK(loam_dataset_new(&ds, &(loam_dataset_params){ LOAM_F32, LOAM_F32, W * H, CLASSES, POINTS, 4 }, &err));
+    OK(loam_dataset_new(&ds, &(loam_dataset_params){ LOAM_F32, LOAM_I32, W * H, 1, POINTS, 4 }, &err));
     for (int i = 0; i < POINTS; i++) {
         int c = (int)dice_below(&d, CLASSES), left = c == 0 ? 0 : c == 1 ? 4 : 2;
         float *image = (float *)loam_dataset_data(ds) + i * W * H;
         for (int p = 0; p < W * H; p++) image[p] = 0.3f * dice_normal(&d) + (p % W >= left && p % W < left + 4 ? 0.7f : 0.0f);
-        ((float *)loam_dataset_labels(ds))[i * CLASSES + c] = 1;
+        ((int32_t *)loam_dataset_labels(ds))[i] = c;
     }
     loam_opt_params p = loam_opt_defaults(LOAM_LOSS_CROSS_ENTROPY);
     p.graph = g, p.inputs = x, p.outputs = y, p.parameters = t, p.n_parameters = 4, p.rates = by_epoch;
