@@ -25,6 +25,10 @@ using adapter = owner<loam_adapter, loam_adapter_free>;
 using sampler = owner<loam_sampler, loam_sampler_free>;
 using detokenizer = owner<loam_detokenizer, loam_detokenizer_free>;
 using vocab_builder = owner<loam_vocab_builder, loam_vocab_builder_free>;
+using trainer = owner<loam_trainer, loam_trainer_free>;
+using dataset = owner<loam_dataset, loam_dataset_free>;
+using opt = owner<loam_opt, loam_opt_free>;
+using opt_result = owner<loam_opt_result, loam_opt_result_free>;
 using tokens = owner<loam_token, loam_tokens_free>;
 
 } // namespace loam
