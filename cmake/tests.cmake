@@ -50,6 +50,8 @@ add_test(NAME house.symbols COMMAND ${CMAKE_SOURCE_DIR}/tools/lint --symbols ${C
 loam_test(house symbols)
 add_test(NAME house.lint_rules COMMAND ${CMAKE_SOURCE_DIR}/tests/house/lint.py ${CMAKE_SOURCE_DIR}/tools/lint)
 loam_test(house lint_rules)
+add_test(NAME house.api_maps COMMAND ${CMAKE_SOURCE_DIR}/tests/house/apimap.sh ${CMAKE_SOURCE_DIR})
+loam_test(house api_maps)
 add_test(NAME house.stories COMMAND ${CMAKE_SOURCE_DIR}/tests/house/stories.py ${CMAKE_SOURCE_DIR})
 loam_test(house stories)
 if(NOT LOAM_SANITIZE)

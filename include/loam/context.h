@@ -24,9 +24,6 @@ extern "C" {
 
 typedef struct loam_context loam_context;
 
-/* Asked every few milliseconds during a decode; true stops it. It must not call back into the context. */
-typedef bool (*loam_abort_fn)(void *user);
-
 typedef struct loam_node loam_node; /* an operation of a decode, see below */
 /* First called with ask = true for each operation: true to be shown its result. Then with ask = false and the data; false
  * stops the decode, which returns 2. It is called by the thread that called loam_decode while the others wait. */
@@ -190,7 +187,8 @@ LOAM_API int32_t loam_memory_seq_pos_min(const loam_context *ctx, int32_t seq); 
 LOAM_API int32_t loam_memory_seq_pos_max(const loam_context *ctx, int32_t seq); /* -1: empty */
 LOAM_API void loam_memory_clear(loam_context *ctx);
 LOAM_API bool loam_memory_can_shift(const loam_context *ctx);
-LOAM_API int64_t loam_memory_n_tokens(const loam_context *ctx); /* in the cache, shared ones once; 0 where it has no pages */
+LOAM_API int64_t loam_memory_n_tokens(const loam_context *ctx); /* in the cache; those that sequences got from each other
+                                                                     once at most; 0 where it has no pages */
 
 /* ---- the state of the sequences, in memory, in files, through a callback. Versioned, little-endian, with a checksum, bound
  * to the model, to the adapters and control vectors that are on, and to the types of the cache; a context of another size takes it where it fits. What is decoded after a

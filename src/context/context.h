@@ -50,7 +50,8 @@ struct loam_context {
     int64_t n_ctx_seq;
     memory *mem;
     memory_layer *layers;
-    pool *threads;                 /* own ones; NULL while pools are lent, or where one thread is all */
+    bool running;                  /* inside a decode: callbacks must not come back in */
+    pool *threads;                 /* own ones; NULL while pools are lent */
     int n_most;                    /* threads that plans and buffers are made for */
     const kernels *k;
     kept_plan plans[PLANS_KEPT];

@@ -111,8 +111,12 @@ static void add_tokens(hf_build *b, hf_vocab *v, const js *added, const js *deco
 {
     for (js_member m = js_first(added); m.value && b->status == LOAM_OK; m = js_next(added, m)) {
         int64_t id;
-        if (!js_int(m.value, &id) || id < 0 || id >= LIMIT_VOCAB || !hf_vocab_room(v, (uint32_t)id + 1)) {
+        if (!js_int(m.value, &id) || id < 0 || id >= LIMIT_VOCAB) {
             broken(b, "added_tokens.json has an id that is none");
+            return;
+        }
+        if (!hf_vocab_room(v, (uint32_t)id + 1)) {
+            b->status = fail_nomem(b->err, "the vocabulary", (uint64_t)id);
             return;
         }
         v->tokens[id] = hf_vocab_keep(v, m.key.data, m.key.len);
@@ -128,7 +132,7 @@ static void add_tokens(hf_build *b, hf_vocab *v, const js *added, const js *deco
         if (id >= LIMIT_VOCAB || !js_text(js_get(m.value, "content"), &text)) continue;
         js_bool(js_get(m.value, "special"), &special);
         if (!hf_vocab_room(v, (uint32_t)id + 1)) {
-            broken(b, "tokenizer_config.json has an id that is none");
+            b->status = fail_nomem(b->err, "the vocabulary", (uint64_t)id);
             return;
         }
         if (v->types[id] == HF_BYTE || v->types[id] == HF_UNKNOWN) continue;

@@ -94,13 +94,12 @@ static bool read_merge(const js *m, text_view *left, text_view *right)
     return js_count(m) == 2 && js_text(js_at(m, 0), left) && js_text(js_at(m, 1), right);
 }
 
-/* In a list of merges the parts are told apart by a space; one inside a part is written as U+0120. */
+/* In a list of merges the parts (of 500 bytes together) are told apart by a space; one inside a part is written as U+0120. */
 static text_view join_merge(hf_vocab *v, text_view left, text_view right)
 {
     char text[1024];
     size_t n = 0;
     text_view parts[2] = { left, right };
-    if (left.len + right.len > 500) return (text_view){ NULL, 0 };
     for (int p = 0; p < 2; p++) {
         for (size_t i = 0; i < parts[p].len; i++) {
             if (parts[p].data[i] == ' ') text[n++] = '\xC4', text[n++] = '\xA0';
@@ -120,8 +119,9 @@ static void put_merges(hf_build *b, hf_vocab *v, const js *merges)
     for (size_t i = 0; i < n && b->status == LOAM_OK; i++) {
         text_view left, right;
         if (!read_merge(js_at(merges, i), &left, &right)) json_fail(b, LOAM_E_FORMAT, "model.merges has an entry that is not two texts");
+        else if (left.len + right.len > 500) json_fail(b, LOAM_E_FORMAT, "model.merges has an entry of over 500 bytes");
         else texts[i] = join_merge(v, left, right);
-        if (b->status == LOAM_OK && !texts[i].data) json_fail(b, LOAM_E_FORMAT, "model.merges has an entry of over 500 bytes");
+        if (b->status == LOAM_OK && !texts[i].data) no_memory(b);
     }
     if (b->status == LOAM_OK) gguf_set_texts(b->b, "tokenizer.ggml.merges", texts, n);
     mem_free(texts);

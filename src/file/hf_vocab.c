@@ -94,6 +94,7 @@ static void read_lines(hf_build *b, hf_vocab *v, const char *path)
             int n = snprintf(text, sizeof text, "\xE2\x96\x81%.*s", kept > 400 ? 400 : (int)kept, at);
             v->tokens[id] = hf_vocab_keep(v, text, (size_t)n);
         }
+        if (b->status == LOAM_OK && !v->tokens[id].data) b->status = fail_nomem(b->err, "the vocabulary", kept);
         at += len + 1;
     }
     os_file_close(&f);

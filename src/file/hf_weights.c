@@ -338,13 +338,14 @@ static scale_form form_of(const hf_weights *w, const hf_part *p)
     int64_t n = (int64_t)(p->scale->bytes / st_dtype_bytes(p->scale->dtype));
     int64_t mats = t->n_dims == 3 ? t->shape[0] : 1, rows = rows_of(t) / (mats ? mats : 1);
     int64_t cols = t->n_dims ? t->shape[t->n_dims - 1] : 1;
+    const st_tensor *scale = p->scale;
+    int64_t last = scale->n_dims ? scale->shape[scale->n_dims - 1] : 1, before = scale->n_dims > 1 ? scale->shape[scale->n_dims - 2] : 1;
+    int64_t high = up(rows, w->block[0]), wide = up(cols, w->block[1]);
     if (!floats) return SCALE_ODD;
     if (n == 1) return SCALE_ONE;
-    if (n == mats * up(rows, w->block[0]) * up(cols, w->block[1]) && p->scale->n_dims >= 2 && p->scale->shape[p->scale->n_dims - 1] > 1)
-        return SCALE_BLOCK;
-    if (n == mats * rows) return SCALE_ROW;
-    if (n == mats) return SCALE_MATRIX;
-    return n == mats * up(rows, w->block[0]) * up(cols, w->block[1]) ? SCALE_BLOCK : SCALE_ODD;
+    if (last == wide && before == high && n == mats * high * wide) return SCALE_BLOCK;
+    if (n == mats * rows && (last == 1 || last == rows)) return SCALE_ROW;
+    return n == mats ? SCALE_MATRIX : SCALE_ODD;
 }
 
 static bool plain(const hf_item *item)

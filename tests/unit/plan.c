@@ -144,8 +144,77 @@ static void mistakes_are_named(void **state)
     mem_free(n);
 }
 
+/* ---- aborts ---- */
+
+static _Atomic int64_t largest_piece, n_pieces;
+static int n_polls, stop_after;
+
+static bool poll(void *user)
+{
+    (void)user;
+    return ++n_polls > stop_after;
+}
+
+/* Stands for a product: only notes how much work one call is. */
+static void noting_mul(const mul_args *a)
+{
+    int64_t products = a->k * a->rows * a->cols;
+    if (products > largest_piece) largest_piece = products;
+    n_pieces++;
+}
+
+/* One product of k values a row; all rows, `tokens` columns; polls until stop. */
+static loam_status run_product(int64_t k, int64_t rows, int tokens, int stop)
+{
+    static float data[1];
+    weight m = { .name = "wide", .type = LOAM_F32, .ne = { k, rows, 1, 1 }, .data = data, .row_bytes = (uint64_t)k * 4 };
+    loam_error err;
+    graph g;
+    plan *p;
+    graph_init(&g, tokens, tokens);
+    g_output(&g, OUTPUT_EMBD, g_matmul(&g, &m, g_input(&g, INPUT_EMBD, k)));
+    assert_int_equal(plan_new(&p, &g, device_cpu(), 2, &err), LOAM_OK);
+    kernels table = *kernels_get();
+    table.mul[LOAM_F32] = noting_mul;
+    pool *threads = NULL;
+    assert_int_equal(pool_new(&threads, 2, &err), LOAM_OK);
+    plan_run r = { .p = p, .k = &table, .threads = threads, .n_threads = 2, .abort = poll };
+    r.arena = mem_alloc((size_t)p->arena_bytes + 64);
+    r.inputs[INPUT_EMBD] = data; /* nobody looks at it */
+    r.outputs[OUTPUT_EMBD] = data;
+    largest_piece = n_pieces = 0;
+    n_polls = 0;
+    stop_after = stop;
+    loam_status status = plan_execute(&r);
+    mem_free(r.arena);
+    pool_free(threads);
+    plan_free(p);
+    return status;
+}
+
+/* Between two looks at the abort no thread does more than 2^27 multiply-adds (three milliseconds of the slowest type),
+ * whatever the shape; the first thread asks the callback at least once for each of its pieces. */
+static void products_poll(void **state)
+{
+    (void)state;
+    static const struct { int64_t k, rows; int tokens; } shapes[] = { { 2048, 8192, 1 }, { 2048, 151936, 1 }, { 2048, 8192, 512 },
+                                                                      { 14336, 4096, 512 }, { 28672, 8192, 2048 }, { 64, 64, 4096 } };
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        assert_int_equal(run_product(shapes[i].k, shapes[i].rows, shapes[i].tokens, INT32_MAX), LOAM_OK);
+        int64_t all = shapes[i].k * shapes[i].rows * shapes[i].tokens, pieces = n_pieces;
+        print_message("%lld x %lld, %d columns: %lld pieces of at most %lld products, %d polls\n", (long long)shapes[i].rows,
+                      (long long)shapes[i].k, shapes[i].tokens, (long long)pieces, (long long)largest_piece, n_polls);
+        assert_true(largest_piece <= (int64_t)128 << 20);
+        assert_true(pieces * largest_piece >= all && n_polls >= (pieces - 1) / 2);
+        if (pieces < 8) continue;
+        assert_int_equal(run_product(shapes[i].k, shapes[i].rows, shapes[i].tokens, 2), LOAM_E_ABORTED);
+        assert_true(n_pieces < pieces); /* it ended early */
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(results_and_threads), cmocka_unit_test(mistakes_are_named) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(results_and_threads), cmocka_unit_test(mistakes_are_named),
+                                        cmocka_unit_test(products_poll) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
