@@ -74,7 +74,7 @@ static int teardown(void **state)
 /* A description; `more` goes into it, and what is named twice there counts as given by it. */
 static const char *config(char path[600], const char *name, int steps, const char *more)
 {
-    char text[4096];
+    char text[8192];
     snprintf(text, sizeof text,
              "{\"model\": {\"architecture\": \"llama\", \"n_layer\": 2, \"n_embd\": 32, \"n_head\": 4, \"n_head_kv\": 2, \"n_ff\": 64, \"n_ctx\": 64},\n"
              "\"tokenizer\": \"%s/vocab.gguf\", \"data\": {\"train\": \"%s/text.txt\", \"hold_out\": 0.05},\n"
@@ -248,6 +248,37 @@ static void test_refusals(void **state)
     free(patched);
 }
 
+/* Twenty documents of random letters can be learned by heart only: validation soon gets worse, and the best model is kept. */
+static void test_early_stop(void **state)
+{
+    char text[4096] = "", path[600];
+    dice d = { 3 };
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        for (int k = 0; k < 30; k++) snprintf(text + strlen(text), sizeof text - strlen(text), "%c%s", 'a' + (int)dice_below(&d, 26), k % 3 ? "" : " ");
+        snprintf(text + strlen(text), sizeof text - strlen(text), "\n\n");
+    }
+    put_file("letters.txt", text);
+    snprintf(text, sizeof text,
+             "{\"base\": \"%s/whole.gguf\", \"data\": {\"train\": \"%s/letters.txt\", \"hold_out\": 0.3}, \"optimizer\": {\"rate\": 0.01},"
+             "\"schedule\": {\"kind\": \"constant\"}, \"batch\": {\"rows\": 4}, \"steps\": 3000, \"validation\": {\"every\": 4, \"patience\": 3},"
+             "\"output\": \"%s/early.gguf\", \"log\": \"%s/early.log\"}", dir, dir, dir, dir);
+    put_file("early.json", text);
+    command_result r = command("train", "--config", in_dir(path, "early.json"));
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, "no improvement any more"));
+    command_free(&r);
+    char *log = slurp(in_dir(path, "early.log"), NULL);
+    double best = 1e9, last = 0;
+    for (char *p = log; (p = strstr(p, "\"valid_loss\":")); p++) {
+        last = strtod(p + 13, NULL);
+        if (last < best) best = last;
+    }
+    assert_true(last > best);
+    free(log);
+    assert_int_equal(access(in_dir(path, "early.gguf"), F_OK), 0);
+}
+
 static double valid_loss(const char *log)
 {
     char path[600];
@@ -355,7 +386,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_killed_runs), cmocka_unit_test(test_interrupt), cmocka_unit_test(test_log_and_plot),
-        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_finetune),  cmocka_unit_test(test_architectures),
+        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_finetune),  cmocka_unit_test(test_early_stop),
+        cmocka_unit_test(test_architectures),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
