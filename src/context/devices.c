@@ -58,3 +58,19 @@ void context_refund(loam_context *ctx)
     loam_devices *set = ctx->model ? model_devices(ctx->model) : NULL;
     for (int d = 0; set && d < set->n; d++) device_refund(&set->at[d], ctx->charged[d]);
 }
+
+bool loam_context_splits(const loam_context *ctx, loam_context_split *out)
+{
+    const kept_plan *last = NULL;
+    for (int i = 0; ctx && i < PLANS_KEPT; i++)
+        if (ctx->plans[i].p && (!last || ctx->plans[i].used > last->used)) last = &ctx->plans[i];
+    if (!last || !out) return false;
+    *out = (loam_context_split){ .n_devices = 1, .n_splits = 1 };
+    if (!last->spread) return true;
+    const sched_plan *p = last->spread;
+    out->n_devices = p->rules.set->n;
+    out->n_splits = p->n_splits;
+    out->n_copies = p->n_copies;
+    for (int d = 0; d < p->rules.set->n; d++) out->buffers[d] = p->need[d];
+    return true;
+}
