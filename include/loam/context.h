@@ -197,7 +197,8 @@ LOAM_API int32_t loam_memory_seq_pos_min(const loam_context *ctx, int32_t seq); 
 LOAM_API int32_t loam_memory_seq_pos_max(const loam_context *ctx, int32_t seq); /* -1: empty */
 LOAM_API void loam_memory_clear(loam_context *ctx);
 LOAM_API bool loam_memory_can_shift(const loam_context *ctx);
-LOAM_API int64_t loam_memory_n_tokens(const loam_context *ctx); /* in the cache, shared ones once; 0 where it has no pages */
+LOAM_API int64_t loam_memory_n_tokens(const loam_context *ctx); /* in the cache; those that sequences got from each other
+                                                                     once at most; 0 where it has no pages */
 
 /* ---- the state of the sequences, in memory, in files, through a callback. Versioned, little-endian, with a checksum, bound
  * to the model, to the adapters and control vectors that are on, and to the types of the cache; a context of another size takes it where it fits. What is decoded after a

@@ -57,7 +57,7 @@ unsigned grad_reads(const value *v, unsigned wanted)
     case OP_MUL: return (wanted & 1 ? 2u : 0) | (wanted & 2 ? 1u : 0);
     case OP_ROPE: return 2u;
     case OP_GATE: return 3u;
-    case OP_MATMUL: case OP_MATMUL_HEADS: return wanted & 1 ? 2u : 0; /* weights are always there */
+    case OP_MATMUL: case OP_MATMUL_HEADS: return (wanted & 1 ? 2u : 0) | (wanted & 2 ? 1u : 0);
     case OP_CONV2D: return wanted & 2 ? 1u : 0;
     case OP_EXPERTS: return (wanted & 1 ? 2u : 0) | 4u;
     case OP_EXPERT_SUM: case OP_EXPERT_WEIGH: return 3u;

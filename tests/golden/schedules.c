@@ -31,20 +31,15 @@
 
 /* What a token left in every layer. */
 typedef struct record {
-    int32_t id;
+    int32_t id, pos;              /* a token has one position, whoever shares it */
     double *key[MOST_LAYERS];     /* unrotated, [n_kv][k_dim] */
     float *value[MOST_LAYERS];    /* [n_kv][v_dim] */
     float *window[MOST_LAYERS];   /* of the convolutions after this token */
     float *state[MOST_LAYERS];
 } record;
 
-typedef struct entry {
-    int32_t pos;
-    record *r;
-} entry;
-
 typedef struct list {
-    entry e[MOST_TOKENS];
+    record *e[MOST_TOKENS];
     int n;
     bool moved;                   /* positions were changed or removed inside: not to be had from nothing */
 } list;
@@ -164,13 +159,13 @@ static void take_keys(rig *g, const loam_node *n, const value *v)
 }
 
 /* All that the sequence holds, with the batch's tokens up to `end`. */
-static int gather(const rig *g, int32_t seq, int end, entry *out)
+static int gather(const rig *g, int32_t seq, int end, record **out)
 {
     int n = g->seqs[seq].n;
     memcpy(out, g->seqs[seq].e, (size_t)n * sizeof *out);
     for (int i = 0; i < end; i++)
         for (int j = 0; j < g->n_seq[i]; j++)
-            if (g->seq[i][j] == seq) out[n++] = (entry){ g->pos[i], g->made[i] };
+            if (g->seq[i][j] == seq) out[n++] = g->made[i];
     return n;
 }
 
@@ -183,7 +178,7 @@ static bool sees(const attention_params *p, int32_t a, int32_t b)
 typedef struct sight {
     const attention_params *p;
     double *keys;             /* [count][n_kv_head][k_dim] */
-    entry e[MOST_TOKENS + 64];
+    record *e[MOST_TOKENS + 64];
     int count;
 } sight;
 
@@ -191,14 +186,14 @@ static void check_heads(rig *g, const loam_node *n, const sight *s, int64_t t, i
 {
     const attention_params *p = s->p;
     const double *keys = s->keys;
-    const entry *e = s->e;
+    record *const *e = s->e;
     int count = s->count;
     for (int h = 0; h < p->n_head; h++) {
         int kv = h / (p->n_head / p->n_kv_head);
         double score[MOST_TOKENS + 64], most = -INFINITY, sum = 0, scale = 0;
         for (int i = 0; i < count; i++) {
             score[i] = -INFINITY;
-            if (!sees(p, g->pos[token], e[i].pos)) continue;
+            if (!sees(p, g->pos[token], e[i]->pos)) continue;
             double dot = 0;
             for (int d = 0; d < p->k_dim; d++) dot += keys[(i * p->n_kv_head + kv) * p->k_dim + d] * (double)at(n->src[0], t, h, d);
             score[i] = p->softcap != 0 ? (double)p->softcap * tanh(dot * (double)p->scale / (double)p->softcap) : dot * (double)p->scale;
@@ -208,7 +203,7 @@ static void check_heads(rig *g, const loam_node *n, const sight *s, int64_t t, i
         for (int d = 0; d < p->v_dim; d++) {
             double y = 0;
             for (int i = 0; i < count; i++) {
-                double x = (double)e[i].r->value[n->layer][kv * p->v_dim + d];
+                double x = (double)e[i]->value[n->layer][kv * p->v_dim + d];
                 y += score[i] * x;
                 if (score[i] > 0 && fabs(x) > scale) scale = fabs(x);
             }
@@ -234,8 +229,8 @@ static void check_attention(rig *g, const loam_node *n, const value *v)
             for (int i = 0; i < s.count; i++)
                 for (int h = 0; h < p->n_kv_head; h++) {
                     double *head = s.keys + (i * p->n_kv_head + h) * p->k_dim;
-                    memcpy(head, s.e[i].r->key[n->layer] + h * p->k_dim, (size_t)p->k_dim * sizeof *head);
-                    if (turns) rotate(&how, head, s.e[i].pos);
+                    memcpy(head, s.e[i]->key[n->layer] + h * p->k_dim, (size_t)p->k_dim * sizeof *head);
+                    if (turns) rotate(&how, head, s.e[i]->pos);
                 }
         }
         check_heads(g, n, &s, t, token);
@@ -246,9 +241,9 @@ static void check_attention(rig *g, const loam_node *n, const value *v)
 /* The token that a token of the batch follows in its first sequence, NULL: none. */
 static const record *before(const rig *g, int token)
 {
-    static entry e[MOST_TOKENS + 64];
+    static record *e[MOST_TOKENS + 64];
     int n = gather(g, g->seq[token][0], token, e);
-    return n ? e[n - 1].r : NULL;
+    return n ? e[n - 1] : NULL;
 }
 
 /* Windows of all convolutions of a layer lie one behind the other, as the cache has them: [taps - 1][channels]. */
@@ -331,21 +326,21 @@ static bool same_list(const list *a, const list *b)
 {
     if (a->n != b->n) return false;
     for (int i = 0; i < a->n; i++)
-        if (a->e[i].pos != b->e[i].pos || a->e[i].r != b->e[i].r) return false;
+        if (a->e[i] != b->e[i]) return false;
     return true;
 }
 
 static int32_t last_pos(const list *l)
 {
     int32_t most = -1;
-    for (int i = 0; i < l->n; i++) most = l->e[i].pos > most ? l->e[i].pos : most;
+    for (int i = 0; i < l->n; i++) most = l->e[i]->pos > most ? l->e[i]->pos : most;
     return most;
 }
 
 static int32_t first_pos(const list *l)
 {
     int32_t least = -1;
-    for (int i = 0; i < l->n; i++) least = least < 0 || l->e[i].pos < least ? l->e[i].pos : least;
+    for (int i = 0; i < l->n; i++) least = least < 0 || l->e[i]->pos < least ? l->e[i]->pos : least;
     return least;
 }
 
@@ -425,8 +420,8 @@ static void redo(rig *g)
     const list *l = &g->seqs[g->seq[g->n - 1][0]];
     size_t n_vocab = (size_t)loam_model_n_vocab(g->model);
     for (int i = 0; i < l->n; i++) {
-        if (l->e[i].pos != i) return;
-        ids[i] = l->e[i].r->id;
+        if (l->e[i]->pos != i) return;
+        ids[i] = l->e[i]->id;
     }
     loam_memory_clear(g->cold);
     for (int i = 0; i < l->n; i += 128) {
@@ -448,7 +443,7 @@ static void keep_batch(rig *g)
     for (int i = 0; i < g->n; i++)
         for (int j = 0; j < g->n_seq[i]; j++) {
             list *l = &g->seqs[g->seq[i][j]];
-            l->e[l->n++] = (entry){ g->pos[i], g->made[i] };
+            l->e[l->n++] = g->made[i];
         }
 }
 
@@ -463,7 +458,7 @@ static void decode(rig *g)
         seqs[i] = g->seq[i];
         want[i] = i == g->n - 1 || below(g, 4) == 0;
         g->made[i] = &g->records[g->n_records++];
-        *g->made[i] = (record){ .id = g->ids[i] };
+        *g->made[i] = (record){ .id = g->ids[i], .pos = g->pos[i] };
     }
     loam_batch b = { .n_tokens = g->n, .token = g->ids, .pos = below(g, 2) ? g->pos : NULL, .n_seq_id = g->n_seq, .seq_id = seqs, .logits = want };
     bool bad = below(g, 12) == 0, starve = !bad && below(g, 24) == 0;
@@ -489,10 +484,18 @@ static void cut(list *l, int32_t p0, int32_t p1, int32_t until)
     int n = 0, before_n = l->n;
     int32_t last = last_pos(l);
     for (int i = 0; i < l->n; i++)
-        if (l->e[i].pos < p0 || l->e[i].pos >= p1) l->e[n++] = l->e[i];
+        if (l->e[i]->pos < p0 || l->e[i]->pos >= p1) l->e[n++] = l->e[i];
     l->n = n;
     if (n == 0) l->moved = false;
     else if (n != before_n && until <= last) l->moved = true;
+}
+
+static bool shares(const rig *g, int32_t q)
+{
+    for (int s = 0; s < N_SEQ; s++)
+        for (int i = 0; s != q && i < g->seqs[s].n && i < g->seqs[q].n; i++)
+            if (g->seqs[s].e[i] == g->seqs[q].e[i]) return true;
+    return false;
 }
 
 static void operate(rig *g)
@@ -511,13 +514,12 @@ static void operate(rig *g)
         if (loam_memory_seq_rm(g->ctx, q, p0, p1)) cut(l, low, high, high);
         break;
     case 3: case 4: /* mostly a whole sequence */
-        if (below(g, 3)) low = 0, high = INT32_MAX, p0 = p1 = -1;
+        if (below(g, 3) || g->states) low = 0, high = INT32_MAX, p0 = p1 = -1; /* cut copies of states: tests/unit/states.c */
         if (loam_memory_seq_cp(g->ctx, q, r, p0, p1, &err) != LOAM_OK || q == r || low >= high) break;
-        if (g->states) low = 0, high = INT32_MAX;
         cut(&g->seqs[r], low, high, high);
         bool whole = g->seqs[r].n == 0 && (low == 0 || l->n == 0);
         for (int i = 0; i < l->n; i++)
-            if (l->e[i].pos >= low && l->e[i].pos < high) g->seqs[r].e[g->seqs[r].n++] = l->e[i];
+            if (l->e[i]->pos >= low && l->e[i]->pos < high) g->seqs[r].e[g->seqs[r].n++] = l->e[i];
         g->seqs[r].moved = whole ? l->moved : true;
         break;
     case 5:
@@ -527,13 +529,16 @@ static void operate(rig *g)
         break;
     default: {
         int32_t add = below(g, 3) ? (int32_t)below(g, 13) - 6 : 0, div = add ? 1 : 1 + (int32_t)below(g, 3);
+        if (g->states && shares(g, q)) break; /* the position of a state parts from those of its tokens: tests/unit/states.c */
         if (g->states) low = 0, high = INT32_MAX, p0 = p1 = -1;
         loam_status status = add ? loam_memory_seq_add(g->ctx, q, p0, p1, add, &err) : loam_memory_seq_div(g->ctx, q, p0, p1, div, &err);
         if (status != LOAM_OK || low >= high || (add == 0 && div == 1)) break;
-        if (l->n) l->moved = true;
         for (int i = 0; i < l->n; i++)
-            if (l->e[i].pos >= low && l->e[i].pos < high) l->e[i].pos = l->e[i].pos + add < 0 ? -1 : (l->e[i].pos + add) / div;
-        cut(l, -1, 0, 0);
+            if (l->e[i]->pos >= low && l->e[i]->pos < high) l->e[i]->pos = l->e[i]->pos + add < 0 ? -1 : (l->e[i]->pos + add) / div;
+        for (int s = 0; s < N_SEQ; s++) {
+            g->seqs[s].moved = g->seqs[s].n > 0; /* any of them may share a token */
+            cut(&g->seqs[s], -1, 0, 0);
+        }
     } break;
     }
     expect_positions(g, "an operation");
