@@ -6,6 +6,32 @@
 #include <string.h>
 #include <unistd.h>
 
+/* --devices and what says how the model is spread over them. */
+static int read_devices(session *s, const options *o, loam_model_params *p, float shares[16])
+{
+    loam_error err;
+    if (opt_given(o, OPT_DEVICES)) {
+        if (loam_devices_open(&s->devices, opt_text(o, OPT_DEVICES), &err) != LOAM_OK) return say_error(o, &err);
+        p->devices = s->devices;
+    }
+    if (opt_given(o, OPT_N_GPU_LAYERS)) p->n_gpu_layers = (int32_t)opt_int(o, OPT_N_GPU_LAYERS);
+    const char *mode = opt_text(o, OPT_SPLIT_MODE), *at = opt_text(o, OPT_TENSOR_SPLIT);
+    if (mode && strcasecmp(mode, "row") == 0) p->split_mode = LOAM_SPLIT_ROW;
+    for (int n = 0; at && *at; n++) {
+        char *end;
+        double x = strtod(at, &end);
+        if (end == at || (*end && *end != ',') || n == 16) return say_usage(o, "--tensor-split: '%s' is no list of numbers", opt_text(o, OPT_TENSOR_SPLIT));
+        shares[n] = (float)x;
+        at = *end ? end + 1 : end;
+        p->tensor_split = shares;
+    }
+    s->overrides = calloc((size_t)o->n_list + 1, sizeof *s->overrides);
+    for (int i = 0; s->overrides && i < o->n_list; i++)
+        if (o->list_of[i] == OPT_OVERRIDE_TENSOR) s->overrides[p->n_overrides++] = o->list[i];
+    p->overrides = s->overrides;
+    return EXIT_DONE;
+}
+
 int session_open(session *s, const options *o, bool vocab_only)
 {
     memset(s, 0, sizeof *s);
@@ -18,7 +44,13 @@ int session_open(session *s, const options *o, bool vocab_only)
     p.use_mlock = opt_given(o, OPT_MLOCK);
     p.check_tensors = opt_given(o, OPT_CHECK_TENSORS);
     p.vocab_only = vocab_only;
+    float shares[16] = { 0 };
     loam_error err;
+    int code = read_devices(s, o, &p, shares);
+    if (code != EXIT_DONE) {
+        free(path);
+        return code;
+    }
     uint64_t start = now_ns();
     loam_status status = loam_model_open(&s->model, path, &p, &err);
     free(path);
@@ -90,6 +122,8 @@ void session_close(session *s)
     loam_context_free(s->ctx);
     session_drop_adapters(s);
     loam_model_free(s->model);
+    loam_devices_free(s->devices);
+    free(s->overrides);
     memset(s, 0, sizeof *s);
 }
 

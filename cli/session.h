@@ -4,12 +4,15 @@
 
 #include "loam/adapter.h"
 #include "loam/context.h"
+#include "loam/device.h"
 #include "loam/model.h"
 #include "loam/sampler.h"
 #include "loam/tokenizer.h"
 #include "util.h"
 
 typedef struct session {
+    loam_devices *devices; /* NULL: --devices was not given */
+    const char **overrides;
     loam_model *model;
     const loam_tokenizer *tokenizer; /* NULL where the file has none */
     loam_context *ctx;

@@ -138,6 +138,16 @@ typedef struct loam_batch {
     const int8_t *logits;             /* nonzero: outputs of this token are wanted; default: of the last one only */
 } loam_batch;
 
+/* How the last batch was spread over the devices of the model (loam_model_params.devices). */
+#define LOAM_MAX_DEVICES 16
+typedef struct loam_context_split {
+    int32_t n_devices;
+    int32_t n_splits;          /* runs of operations of one device */
+    int32_t n_copies;          /* values copied from device to device */
+    uint64_t buffers[LOAM_MAX_DEVICES]; /* bytes of intermediate results on each */
+} loam_context_split;
+LOAM_API bool loam_context_splits(const loam_context *ctx, loam_context_split *out); /* false before the first batch */
+
 /* Computes the batch and adds it to the cache. All or nothing: whatever is returned but 0, every sequence is as before.
  *    0  done
  *    1  the cache has no room for the batch: make it smaller, or remove tokens

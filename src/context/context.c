@@ -71,6 +71,13 @@ static bool same_shape(const plan_shape *a, const plan_shape *b)
            a->watched == b->watched;
 }
 
+static void drop_plan(kept_plan *k)
+{
+    sched_plan_free(k->spread);
+    plan_free(k->p);
+    *k = (kept_plan){ 0 };
+}
+
 loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error *err)
 {
     kept_plan *oldest = &ctx->plans[0];
@@ -85,14 +92,15 @@ loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error
         if (!k->p || (oldest->p && k->used < oldest->used)) oldest = k;
     }
     plan *p;
+    sched_plan *spread = NULL;
     loam_status status = make_plan(ctx, &s, &p, err);
-    if (status == LOAM_OK) status = fit_buffers(ctx, p, err);
+    if (status == LOAM_OK) status = model_devices(ctx->model) ? context_spread(ctx, p, &spread, err) : fit_buffers(ctx, p, err);
     if (status != LOAM_OK) {
         plan_free(p);
         return status;
     }
-    plan_free(oldest->p);
-    *oldest = (kept_plan){ s, ctx->p.embeddings, causal, ++ctx->clock, p };
+    drop_plan(oldest);
+    *oldest = (kept_plan){ s, ctx->p.embeddings, causal, ++ctx->clock, p, spread };
     ctx->perf.n_plans++;
     *out = p;
     return LOAM_OK;
@@ -185,6 +193,7 @@ static loam_status build(loam_context *ctx, const loam_context_params *params, b
     memory_params mp = memory_of(ctx);
     status = memory_estimate(&mp, &use.cache, err);
     if (status == LOAM_OK && !estimate) status = check_memory(&use, err);
+    if (status == LOAM_OK) status = context_charge(ctx, use.cache, err);
     if (status == LOAM_OK) status = memory_new(&ctx->mem, &mp, err);
     if (estimate || empty) ctx->n_most = ctx->p.n_threads > ctx->p.n_threads_batch ? ctx->p.n_threads : ctx->p.n_threads_batch;
     else if (status == LOAM_OK) status = context_start_threads(ctx, err);
@@ -233,8 +242,7 @@ loam_status loam_context_estimate(const loam_model *model, const loam_context_pa
 void context_drop_plans(loam_context *ctx)
 {
     for (int i = 0; i < PLANS_KEPT; i++) {
-        plan_free(ctx->plans[i].p);
-        ctx->plans[i] = (kept_plan){ 0 };
+        drop_plan(&ctx->plans[i]);
     }
 }
 
@@ -242,6 +250,7 @@ void loam_context_free(loam_context *ctx)
 {
     if (!ctx) return;
     context_drop_plans(ctx);
+    context_refund(ctx);
     os_release(ctx->arena, (size_t)ctx->arena_bytes);
     os_release(ctx->scratch, ctx->scratch_stride * (size_t)ctx->n_most);
     os_release(ctx->shared, ctx->shared_bytes);

@@ -78,7 +78,7 @@ static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loa
     run.outputs[OUTPUT_LOGITS] = ctx->logits ? ctx->logits + (size_t)*row * (size_t)loam_model_n_vocab(ctx->model) : NULL;
     run.outputs[OUTPUT_EMBD] = ctx->p.embeddings ? ctx->embeddings + (size_t)*row * (size_t)loam_model_n_embd(ctx->model) : NULL;
     status = memory_view(ctx->mem, first, n, b->pos + first, &run.kv);
-    if (status == LOAM_OK) status = plan_execute(&run);
+    if (status == LOAM_OK) status = context_execute(ctx, &run);
     if (status == LOAM_E_ARG) return fail(err, LOAM_E_UNSUPPORTED, "called from inside a run of the same threads");
     *row += n_out;
     ctx->perf.cache_bytes += atomic_load(&run.cache_bytes);

@@ -403,6 +403,9 @@ static value *encoded(graph *g, value *x, loam_type type)
 
 value *g_matmul(graph *g, const weight *w, value *x)
 {
+    value *y = w && w->n_parts > 1 ? g_matmul(g, &w->parts[0], x) : NULL;
+    for (int i = 1; y && i < w->n_parts; i++) y = g_concat(g, y, g_matmul(g, &w->parts[i], x));
+    if (y) return y;
     value *wv = g_weight(g, w);
     return binary(g, OP_MATMUL, wv, wv ? encoded(g, x, wv->type) : NULL);
 }

@@ -39,6 +39,8 @@ typedef struct weight {
     int device;            /* of a scheduler: whose buffer has its data; 0 where there is one device */
     bool far;              /* the data lies in that buffer: other devices must fetch it */
     bool steers;           /* operations go to where it lies */
+    const struct weight *parts; /* the same rows in n_parts pieces, which products use in its place; NULL: none */
+    int n_parts;
 } weight;
 
 typedef enum input_kind {

@@ -82,6 +82,10 @@ bool model_rank_softmax(const loam_model *m);
 /* Rows of pooled embeddings [D, n_rows] to results. */
 loam_status model_build_pooled(const loam_model *m, loam_pooling kind, int n_rows, graph *g, loam_error *err);
 
+/* The devices that the model is spread over, NULL: it is not; the one that has a block, -1: none in particular. */
+struct loam_devices *model_devices(const loam_model *m);
+int model_device_of_layer(const loam_model *m, int layer);
+
 /* Appends the whole forward pass to an empty graph. */
 loam_status model_build(const loam_model *m, const build_params *p, graph *g, loam_error *err);
 
