@@ -24,9 +24,6 @@ extern "C" {
 
 typedef struct loam_context loam_context;
 
-/* Asked every few milliseconds during a decode; true stops it. It must not call back into the context. */
-typedef bool (*loam_abort_fn)(void *user);
-
 typedef struct loam_node loam_node; /* an operation of a decode, see below */
 /* First called with ask = true for each operation: true to be shown its result. Then with ask = false and the data; false
  * stops the decode, which returns 2. It is called by the thread that called loam_decode while the others wait. */

@@ -24,6 +24,7 @@ using pool = owner<loam_pool, loam_pool_free>;
 using adapter = owner<loam_adapter, loam_adapter_free>;
 using sampler = owner<loam_sampler, loam_sampler_free>;
 using detokenizer = owner<loam_detokenizer, loam_detokenizer_free>;
+using vocab_builder = owner<loam_vocab_builder, loam_vocab_builder_free>;
 using tokens = owner<loam_token, loam_tokens_free>;
 
 } // namespace loam

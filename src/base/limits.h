@@ -34,4 +34,9 @@
 #define LIMIT_BATCH (1 << 20)                /* tokens of a batch */
 #define LIMIT_THREADS 512                    /* threads of a pool */
 
+/* Graphs of the caller */
+#define LIMIT_CUSTOM_INPUTS 64               /* inputs of a custom operation: more belong into one tensor */
+#define LIMIT_DEVICES 16                     /* devices of a scheduler */
+#define LIMIT_TENSOR_BYTES (1ll << 46)       /* of one tensor: keeps products of extents and strides inside 64 bits */
+
 #endif

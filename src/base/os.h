@@ -57,6 +57,12 @@ const char *os_error_text(int sys, char *text, size_t size); /* of an errno; use
 void *os_reserve(size_t bytes);
 void os_release(void *p, size_t bytes);
 
+/* ---- libraries that are used where they are there ---- */
+
+void *os_library_open(const char *name);      /* NULL: there is none, or it does not load */
+void *os_library_symbol(void *library, const char *name); /* NULL: it has no such symbol */
+void os_library_close(void *library);
+
 /* ---- threads ---- */
 
 typedef struct os_thread os_thread;

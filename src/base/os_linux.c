@@ -1,6 +1,7 @@
 /* os_linux.c - see os.h. Linux only; another system gets a file of its own. */
 #include "base/os.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -291,3 +292,7 @@ void os_futex_wait(const uint32_t *word, uint32_t expected)
 void os_futex_wake_all(const uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0); }
 
 void os_yield(void) { sched_yield(); }
+
+void *os_library_open(const char *name) { return dlopen(name, RTLD_NOW | RTLD_LOCAL); }
+void *os_library_symbol(void *library, const char *name) { return dlsym(library, name); }
+void os_library_close(void *library) { dlclose(library); }

@@ -84,16 +84,19 @@ static void mark_used(graph *g)
         value *v = g->values[i];
         bool shown = g->watched && is_product(v->op);
         if ((shown || op_has_effect(v->op)) && v->last_use < 0) v->last_use = v->id; /* an effect, not only a value */
+        if (v->place && v->last_use < 0) v->last_use = v->id;
         if (v->last_use < 0) continue;
         value *floats = shown && v->src[1]->op == OP_ENCODE ? v->src[1]->src[0] : NULL;
         if (floats && floats->last_use < v->id) floats->last_use = v->id;
         for (int s = 0; s < GRAPH_MAX_SRC; s++)
             if (v->src[s] && v->src[s]->last_use < v->id) v->src[s]->last_use = v->id;
     }
-    /* A view keeps alive what it looks at. */
+    /* Views and tuples keep alive what they stand for. */
     for (int i = g->n_values - 1; i >= 0; i--) {
         value *v = g->values[i];
-        if (v->op == OP_VIEW && v->last_use > v->src[0]->last_use) v->src[0]->last_use = v->last_use;
+        if (v->op != OP_VIEW && v->op != OP_TUPLE) continue;
+        for (int s = 0; s < GRAPH_MAX_SRC; s++)
+            if (v->src[s] && v->last_use > v->src[s]->last_use) v->src[s]->last_use = v->last_use;
     }
 }
 
@@ -106,7 +109,7 @@ static void mark_used(graph *g)
 static bool copied(const planner *pl, const value *v)
 {
     output_kind kind;
-    if (v->ne[2] > COPIES_TOKENS || (v->op != OP_NORM && v->op != OP_ENCODE) || is_output(pl->g, v, &kind)) return false;
+    if (v->ne[2] > COPIES_TOKENS || (v->op != OP_NORM && v->op != OP_ENCODE) || is_output(pl->g, v, &kind) || v->place) return false;
     return true;
 }
 
@@ -127,7 +130,7 @@ static signature choose_split(const planner *pl, const value *v)
     }
     const value *x = pl->roots[v->src[0]->id];
     bool whole = v->src[0]->op != OP_VIEW;
-    if (x && pl->phase[x->id] == pl->now && (agree(pl->wrote[x->id], tokens) || (whole && agree(pl->wrote[x->id], rows))))
+    if (x && !v->src[0]->recut && pl->phase[x->id] == pl->now && (agree(pl->wrote[x->id], tokens) || (whole && agree(pl->wrote[x->id], rows))))
         return pl->wrote[x->id];
     return v->ne[2] >= 8 ? tokens : rows;
 }
@@ -137,16 +140,18 @@ static bool may_read(const planner *pl, const value *v, const value *src, signat
 {
     const value *root = pl->roots[src->id];
     if (!root || pl->phase[root->id] != pl->now || root->replicated) return true;
-    if (!agree(pl->wrote[root->id], sig)) return false;
+    if (src->recut || !agree(pl->wrote[root->id], sig)) return false;
     if (sig.split == SPLIT_ROWS) return op_split[v->op] == SPLIT_ANY && src->op != OP_VIEW;
     return v->op != OP_SELECT;
 }
 
 static void note_read(planner *pl, const value *src, signature sig)
 {
+    for (int s = 0; s < GRAPH_MAX_SRC && src->op == OP_TUPLE; s++)
+        if (src->src[s]) note_read(pl, src->src[s], sig);
     const value *root = pl->roots[src->id];
     if (!root) return;
-    if (pl->read_phase[root->id] == pl->now && !agree(pl->read[root->id], sig)) sig.split = SPLIT_OWN;
+    if (src->recut || (pl->read_phase[root->id] == pl->now && !agree(pl->read[root->id], sig))) sig.split = SPLIT_OWN;
     pl->read_phase[root->id] = pl->now;
     pl->read[root->id] = sig;
 }
@@ -192,6 +197,10 @@ static bool place(planner *pl, value *v, signature sig)
         pl->roots[v->id] = v;
         return true;
     }
+    if (v->place) {
+        pl->roots[v->id] = v;
+        return true;
+    }
     value *old = reusable(pl, v, sig);
     if (old) {
         v->buffer = old->buffer;
@@ -204,12 +213,13 @@ static bool place(planner *pl, value *v, signature sig)
     return true;
 }
 
-/* Gives back the buffers of inputs that die with this step. */
-static bool release(planner *pl, const value *v)
+/* Gives back the buffers of inputs x.. that die with step v. */
+static bool release(planner *pl, const value *v, value *const src[GRAPH_MAX_SRC])
 {
     for (int s = 0; s < GRAPH_MAX_SRC; s++) {
-        if (!v->src[s]) continue;
-        value *root = pl->roots[v->src[s]->id];
+        if (!src[s]) continue;
+        if (src[s]->op == OP_TUPLE && !release(pl, v, src[s]->src)) return false;
+        value *root = pl->roots[src[s]->id];
         if (!root || root->buffer < 0 || root->last_use != v->id) continue;
         if (pl->roots[v->id] == root) continue;
         if (!mem_grow(&pl->pending, &pl->cap_pending, pl->n_pending + 1, sizeof *pl->pending, SIZE_MAX / sizeof *pl->pending)) return false;
@@ -240,7 +250,7 @@ static loam_status add_step(planner *pl, value *v, loam_error *err)
     pl->phase[root->id] = pl->now;
     pl->wrote[root->id] = sig;
     p->steps[p->n_steps++] = (step){ .v = v, .run = run, .split = sig.split, .barrier = barrier };
-    return release(pl, v) ? LOAM_OK : fail_nomem(err, "a plan", sizeof(gap));
+    return release(pl, v, v->src) ? LOAM_OK : fail_nomem(err, "a plan", sizeof(gap));
 }
 
 static loam_status make_steps(planner *pl, loam_error *err)
@@ -268,19 +278,15 @@ static loam_status make_steps(planner *pl, loam_error *err)
     return LOAM_OK;
 }
 
-loam_status plan_new(plan **out, graph *g, const device *dev, int n_threads, loam_error *err)
+loam_status plan_try(plan **out, graph *g, const device *dev, int n_threads, loam_error *err)
 {
     *out = NULL;
     loam_status status = graph_check(g, err);
-    plan *p = status == LOAM_OK ? mem_zalloc(sizeof *p) : NULL;
-    if (!p) {
-        graph_free(g);
-        return status != LOAM_OK ? status : fail_nomem(err, "a plan", sizeof *p);
-    }
-    p->g = *g;
-    memset(g, 0, sizeof *g);
+    if (status != LOAM_OK) return status;
+    plan *p = mem_zalloc(sizeof *p);
+    if (!p) return fail_nomem(err, "a plan", sizeof *p);
     p->dev = dev;
-    planner pl = { .g = &p->g, .p = p, .n_threads = n_threads };
+    planner pl = { .g = g, .p = p, .n_threads = n_threads };
     status = make_steps(&pl, err);
     mem_free(pl.roots);
     mem_free(pl.phase);
@@ -290,11 +296,21 @@ loam_status plan_new(plan **out, graph *g, const device *dev, int n_threads, loa
     gaps_free(&pl.free);
     mem_free(pl.pending);
     if (status != LOAM_OK) {
-        plan_free(p);
+        mem_free(p->steps);
+        mem_free(p);
         return status;
     }
+    p->g = *g;
+    memset(g, 0, sizeof *g);
     *out = p;
     return LOAM_OK;
+}
+
+loam_status plan_new(plan **out, graph *g, const device *dev, int n_threads, loam_error *err)
+{
+    loam_status status = plan_try(out, g, dev, n_threads, err);
+    if (status != LOAM_OK) graph_free(g);
+    return status;
 }
 
 uint64_t plan_bytes(const plan *p) { return p ? mem_size(p) + mem_size(p->steps) + graph_bytes(&p->g) : 0; }

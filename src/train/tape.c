@@ -97,6 +97,9 @@ static loam_status mark_needs(maker *m, loam_error *err)
             return fail(err, LOAM_E_UNSUPPORTED, "training: %s of block %d has no gradient: %s", op_name(v->op), v->layer, grad_reason(v->op));
         if (any && v->op == OP_ATTENTION && v->p.attn.rel_buckets)
             return fail(err, LOAM_E_UNSUPPORTED, "training: attention of block %d has a learned bias by distance, which has no gradient", v->layer);
+        if (any && v->op == OP_COPY && (v->type != LOAM_F32 || v->src[0]->type != LOAM_F32))
+            return fail(err, LOAM_E_UNSUPPORTED, "training: no gradient flows through a cast from %s to %s",
+                        loam_type_name((int)v->src[0]->type), loam_type_name((int)v->type));
         m->f[i].needs = any;
     }
     return LOAM_OK;

@@ -210,6 +210,7 @@ static void test_refusals(void **state)
     refused("{\"steps\": 0}", "a whole number from 1");
     refused("{\"optimizer\": {\"kind\": \"adam\"}}", "adamw|sgd|muon");
     refused("{\"steps\": 5, \"steps\": 6}", "duplicate");
+    refused("{\"base\": \"b\", \"model\": {\"n_layer\": 3}}", "leave out \"model\"");
     refused("{\"data\": {\"train\": \"a\"}, \"steps\": 1}", "\"model.architecture\" is missing");
     snprintf(text, sizeof text, "{\"base\": \"%s/whole.gguf\", \"steps\": 1, \"output\": \"x\"}", dir);
     refused(text, "\"data.train\" is missing");
