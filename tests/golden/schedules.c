@@ -570,7 +570,7 @@ static loam_context *make(loam_model *m, uint32_t n_seq, int variant)
     loam_context *ctx;
     loam_context_params p = loam_context_defaults();
     p.n_ctx = 256, p.n_batch = 128, p.n_seq_max = n_seq, p.n_threads = 1, p.type_k = p.type_v = LOAM_F32;
-    if (variant >= 0) p.n_ubatch = variant == 0 ? 16 : variant == 1 ? 5 : 48, p.n_threads = variant == 1 ? 2 : 1;
+    if (variant >= 0) p.n_ubatch = variant == 0 ? 16 : variant == 1 ? 5 : 48;
     if (variant >= 0) p.n_rs_seq = (uint32_t)variant * 2, p.window_full = variant != 1, p.unified = variant != 2;
     if (loam_context_new(&ctx, m, &p, &err) != LOAM_OK) fail_msg("%s", err.message);
     return ctx;
