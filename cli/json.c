@@ -235,6 +235,16 @@ static bool skip_value(reader *r, int depth)
     return ok;
 }
 
+bool json_read_string(const char **p, const char *end, buffer *out, const char **why)
+{
+    reader r = { *p, end, NULL };
+    skip_space(&r);
+    bool ok = read_string(&r, out);
+    *p = r.p;
+    *why = r.why;
+    return ok;
+}
+
 bool json_find_text(const char *text, size_t len, const char *key, buffer *out, const char **why)
 {
     reader r = { text, text + len, NULL };

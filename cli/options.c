@@ -19,13 +19,13 @@ const command_row commands[CMD_COUNT] = {
 };
 
 /* In the rows, commands are written as RUN | BENCH. */
-#define COMMAND(id, name, function, arguments, least, most, summary) enum { id = 1u << CMD_##id };
+#define COMMAND(id, name, function, arguments, least, most, summary) enum { id = 1ull << CMD_##id };
 #include "commands.def"
 #undef COMMAND
 
 const option_row option_rows[OPT_COUNT] = {
 #define OPTION(id, group, kind, names, argument, lo, hi, fallback, commands, help) \
-    { group, KIND_##kind, names, argument, lo, hi, fallback, (unsigned)(commands), help },
+    { group, KIND_##kind, names, argument, lo, hi, fallback, (uint64_t)(commands), help },
 #include "options.def"
 #undef OPTION
 };
@@ -300,6 +300,9 @@ static int take_option(options *o, int argc, char **argv, int *at)
     return read_value(o, (option_id)id, flag, equals ? equals + 1 : argv[++*at]);
 }
 
+/* -5 and -.5 are words: no option begins so. */
+static bool negative_number(const char *word) { return strchr("0123456789.", word[1]) != NULL; }
+
 int options_parse(options *o, int argc, char **argv)
 {
     int used = 0;
@@ -313,7 +316,7 @@ int options_parse(options *o, int argc, char **argv)
         const char *word = argv[i];
         if (!only_words && strcmp(word, "--") == 0) {
             only_words = true;
-        } else if (!only_words && word[0] == '-' && word[1]) {
+        } else if (!only_words && word[0] == '-' && word[1] && !negative_number(word)) {
             int code = take_option(o, argc, argv, &i);
             if (code != EXIT_DONE) return code;
         } else {

@@ -30,6 +30,8 @@ typedef struct command_row {
     const char *summary;
 } command_row;
 
+_Static_assert(CMD_COUNT <= 64, "an option has a bit for each command");
+
 extern const command_row commands[CMD_COUNT];
 
 typedef enum option_kind { KIND_FLAG, KIND_INT, KIND_NUM, KIND_TEXT, KIND_FILE, KIND_TYPE, KIND_CACHE, KIND_ONE, KIND_LIST } option_kind;
@@ -48,7 +50,7 @@ typedef struct option_row {
     const char *argument; /* "FILE" */
     double lo, hi;
     const char *fallback;
-    unsigned commands; /* bit 1 << CMD_... */
+    uint64_t commands; /* bit 1 << CMD_... */
     const char *help;
 } option_row;
 

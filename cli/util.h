@@ -74,6 +74,8 @@ void json_int(json *j, const char *key, int64_t v);
 void json_num(json *j, const char *key, double v); /* null where not finite */
 void json_bool(json *j, const char *key, bool v);
 void json_null(json *j, const char *key);
+/* Reads the JSON string at *p (white space before it is skipped), adds it to out and moves *p behind it. False: *why tells. */
+bool json_read_string(const char **p, const char *end, buffer *out, const char **why);
 /* Reads the string value of a key of the object in text. False where the text is no object or has no such string; *why tells. */
 bool json_find_text(const char *text, size_t len, const char *key, buffer *out, const char **why);
 

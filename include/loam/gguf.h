@@ -120,10 +120,17 @@ typedef struct loam_gguf_tensor {
 LOAM_API bool loam_gguf_tensor_at(const loam_gguf *file, uint32_t index, loam_gguf_tensor *tensor);
 LOAM_API bool loam_gguf_tensor_find(const loam_gguf *file, const char *name, loam_gguf_tensor *tensor);
 
+/* XXH64 (seed 0) of the data of the tensor of that index, or of all tensors one after another in file order where it is
+ * LOAM_GGUF_ALL. Names, shapes, metadata and padding do not count, so a file that was split, merged or given other
+ * metadata has the same hashes. An index beyond the last gives the hash of no bytes. Reads the data. */
+#define LOAM_GGUF_ALL UINT32_MAX
+LOAM_API uint64_t loam_gguf_hash(const loam_gguf *file, uint32_t index);
+
 /* ---- a new file ---- */
 
 /* A builder that begins with the keys (without split.*) and, if take_tensors, the tensors of `from`; NULL: empty. `from`
- * must outlive the builder and its writer. Errors: NOMEM. */
+ * must outlive the builder and its writer. A part of a split file that was opened by itself (one_part) keeps its split.*
+ * keys, so that its metadata can be edited in its place. Errors: NOMEM. */
 LOAM_API loam_status loam_gguf_builder_create(loam_gguf_builder **out, const loam_gguf *from, bool take_tensors, loam_error *err);
 LOAM_API void loam_gguf_builder_free(loam_gguf_builder *builder); /* NULL is fine */
 
@@ -136,6 +143,8 @@ LOAM_API void loam_gguf_set_u64(loam_gguf_builder *builder, const char *key, uin
 LOAM_API void loam_gguf_set_f32(loam_gguf_builder *builder, const char *key, float value);
 LOAM_API void loam_gguf_set_bool(loam_gguf_builder *builder, const char *key, bool value);
 LOAM_API void loam_gguf_set_text(loam_gguf_builder *builder, const char *key, const char *text, size_t len);
+/* One value of any loam_gguf_kind other than string and array, as C has it (bool: one byte). */
+LOAM_API void loam_gguf_set_scalar(loam_gguf_builder *builder, const char *key, int kind, const void *value);
 /* count elements of a loam_gguf_kind other than string and array, as C has them. */
 LOAM_API void loam_gguf_set_array(loam_gguf_builder *builder, const char *key, int item, const void *items, uint64_t count);
 LOAM_API void loam_gguf_set_texts(loam_gguf_builder *builder, const char *key, const char *const *texts, const size_t *lens,
@@ -155,6 +164,7 @@ typedef struct loam_gguf_write_params {
     size_t struct_size;    /* set by loam_gguf_write_defaults() */
     uint64_t part_bytes;   /* split so that the tensors of a part take at most this, but hold one at least; 0: do not split */
     uint32_t part_tensors; /* the same by number; 0: do not split */
+    uint32_t *written_parts; /* set to the number of parts when the writer opens; may be NULL */
 } loam_gguf_write_params;
 
 LOAM_API loam_gguf_write_params loam_gguf_write_defaults(void);

@@ -100,10 +100,11 @@ loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error
 
 /* ---- life ---- */
 
+/* By measurement (docs/cache-types.md): levels around zero gain from it below 8 bits, levels above a minimum lose. */
 static bool rotates(const loam_context_params *p, loam_type type)
 {
-    (void)type;
-    return p->cache_rotation == LOAM_ROTATION_ON;
+    if (p->cache_rotation != LOAM_ROTATION_AUTO) return p->cache_rotation == LOAM_ROTATION_ON;
+    return type == LOAM_Q5_0 || type == LOAM_Q4_0 || type == LOAM_IQ4_NL;
 }
 
 static memory_params memory_of(const loam_context *ctx)

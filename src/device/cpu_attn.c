@@ -64,10 +64,11 @@ void run_kv_write(const step *s, worker *w)
     const kv_group *group = &w->run->kv->groups[layer->group];
     const page_shape *shape = &layer->shape;
     part p = part_of(s, w);
+    range heads = s->heads ? range_of(s->heads, 1, w->ith, w->nth) : (range){ 0, shape->n_kv_head };
     for (int64_t t = p.t0; t < p.t1; t++)
         for (int32_t i = group->first_slot[t]; i < group->first_slot[t + 1]; i++) {
             int32_t page = group->slots[i] / PAGE_SLOTS, slot = group->slots[i] % PAGE_SLOTS;
-            for (int h = 0; h < shape->n_kv_head; h++) {
+            for (int h = (int)heads.first; h < heads.last; h++) {
                 page_head at = page_head_at(shape, layer->pages, page, h);
                 const float *x = rotated(w, row_at(key, w, t, (int64_t)h * shape->k_dim), shape->k_dim, shape->k_rotated);
                 store_key(k, shape->k_type, x, shape->k_dim, slot, (uint8_t *)(uintptr_t)at.k);
@@ -397,6 +398,14 @@ static void run_tile(const step *s, worker *w, tile *t, int head)
 
 static bool begin_alike(const kv_run *a, const kv_run *b) { return a->n_pages && b->n_pages && a->pages[0] == b->pages[0]; }
 
+/* Whether this thread does the item: the heads whose keys it wrote, else every nth. */
+static bool is_mine(const step *s, const worker *w, int64_t item, int head)
+{
+    if (!s->heads) return item % w->nth == w->ith;
+    range r = range_of(s->heads, 1, w->ith, w->nth);
+    return r.first <= head && head < r.last;
+}
+
 /* Tiles in the order of the runs; every thread takes its share of the items. */
 static void run_tiles(const step *s, worker *w, tile *t, const kv_group *group)
 {
@@ -416,7 +425,7 @@ static void run_tiles(const step *s, worker *w, tile *t, const kv_group *group)
             r++, done = 0;
         }
         for (int head = 0; head < p->n_kv_head; head++, item++)
-            if (item % w->nth == w->ith && !worker_stopped(w)) run_tile(s, w, t, head);
+            if (is_mine(s, w, item, head) && !worker_stopped(w)) run_tile(s, w, t, head);
     }
 }
 
@@ -472,7 +481,7 @@ void run_attention(const step *s, worker *w)
     t.bytes = 0;
     t.rel = v->src[2] && p->rel_buckets ? value_data(v->src[2], w) : NULL;
     if (t.rel) fill_buckets(p->rel_both_ways ? p->rel_buckets / 2 : p->rel_buckets, t.buckets);
-    if (v->ne[2] == 1 && w->nth > 1 && p->n_kv_head < 2 * w->nth && group->runs[0].n_pages > 1 &&
+    if (!s->heads && v->ne[2] == 1 && w->nth > 1 && p->n_kv_head < 2 * w->nth && group->runs[0].n_pages > 1 &&
         cpu_attention_shared(v, group->runs[0].n_pages) <= w->run->shared_bytes)
         run_split(s, w, &t, &group->runs[0]);
     else run_tiles(s, w, &t, group);

@@ -53,7 +53,8 @@ void run_matmul(const step *s, worker *w)
         .y = value_data(v, w), .y_stride = (size_t)v->nb[2] / 4,
         .k = m->ne[0], .cols = (int)v->ne[2], .scratch = w->scratch,
     };
-    cpu_product(w, a, w->run->k->mul[m->type], range_of(v->ne[0], ROW_UNIT, w->ith, w->nth));
+    part p = part_of(s, w);
+    cpu_product(w, a, w->run->k->mul[m->type], (range){ p.c0, p.c1 });
 }
 
 /* One small product per head: heads are dealt out, or the rows of each where there are fewer heads than threads. */

@@ -188,7 +188,7 @@ void run_norm(const step *s, worker *w)
     const value *v = s->v, *x = v->src[0];
     const kernels *k = w->run->k;
     norm_fn f = v->p.norm.kind == NORM_RMS ? k->rms_norm : k->layer_norm;
-    int64_t group = v->p.norm.group, row = row_values(v);
+    int64_t group = v->p.norm.group;
     const float *weights[2] = { 0 };
     int64_t stride[2] = { 0 };
     for (int i = 0; i < 2; i++) {
@@ -199,7 +199,7 @@ void run_norm(const step *s, worker *w)
     }
     part p = part_of(s, w);
     for (int64_t t = p.t0; t < p.t1; t++)
-        for (int64_t i = 0; i < row / group; i++)
+        for (int64_t i = p.c0 / group; i < p.c1 / group; i++)
             f(row_at(v, w, t, i * group), row_at(x, w, t, i * group), weights[0] ? weights[0] + i * stride[0] : NULL,
               weights[1] ? weights[1] + i * stride[1] : NULL, group, v->p.norm.eps);
 }

@@ -74,22 +74,25 @@ static void set_copy(gguf_builder *b, const char *key, build_key value, const vo
     set_owned(b, key, value, mem_strdup(data, (size_t)value.bytes));
 }
 
-static void set_scalar(gguf_builder *b, const char *key, gguf_kind kind, const void *v, uint64_t bytes)
+void gguf_set_scalar(gguf_builder *b, const char *key, gguf_kind kind, const void *value)
 {
-    set_copy(b, key, (build_key){ .kind = kind, .item = kind, .count = 1, .bytes = bytes }, v);
+    unsigned bytes = gguf_kind_bytes((unsigned)kind);
+    if (broken(b)) return;
+    if (bytes == 0) fail(&b->error, LOAM_E_ARG, "key '%s': a scalar cannot be of kind %s", key, gguf_kind_name((unsigned)kind));
+    else set_copy(b, key, (build_key){ .kind = kind, .item = kind, .count = 1, .bytes = bytes }, value);
 }
 
-void gguf_set_u16(gguf_builder *b, const char *key, uint16_t v) { set_scalar(b, key, GGUF_U16, &v, sizeof v); }
-void gguf_set_u32(gguf_builder *b, const char *key, uint32_t v) { set_scalar(b, key, GGUF_U32, &v, sizeof v); }
-void gguf_set_i32(gguf_builder *b, const char *key, int32_t v) { set_scalar(b, key, GGUF_I32, &v, sizeof v); }
-void gguf_set_u64(gguf_builder *b, const char *key, uint64_t v) { set_scalar(b, key, GGUF_U64, &v, sizeof v); }
-void gguf_set_i64(gguf_builder *b, const char *key, int64_t v) { set_scalar(b, key, GGUF_I64, &v, sizeof v); }
-void gguf_set_f32(gguf_builder *b, const char *key, float v) { set_scalar(b, key, GGUF_F32, &v, sizeof v); }
+void gguf_set_u16(gguf_builder *b, const char *key, uint16_t v) { gguf_set_scalar(b, key, GGUF_U16, &v); }
+void gguf_set_u32(gguf_builder *b, const char *key, uint32_t v) { gguf_set_scalar(b, key, GGUF_U32, &v); }
+void gguf_set_i32(gguf_builder *b, const char *key, int32_t v) { gguf_set_scalar(b, key, GGUF_I32, &v); }
+void gguf_set_u64(gguf_builder *b, const char *key, uint64_t v) { gguf_set_scalar(b, key, GGUF_U64, &v); }
+void gguf_set_i64(gguf_builder *b, const char *key, int64_t v) { gguf_set_scalar(b, key, GGUF_I64, &v); }
+void gguf_set_f32(gguf_builder *b, const char *key, float v) { gguf_set_scalar(b, key, GGUF_F32, &v); }
 
 void gguf_set_bool(gguf_builder *b, const char *key, bool v)
 {
     uint8_t byte = v;
-    set_scalar(b, key, GGUF_BOOL, &byte, 1);
+    gguf_set_scalar(b, key, GGUF_BOOL, &byte);
 }
 
 void gguf_set_text(gguf_builder *b, const char *key, const char *text, size_t len)
@@ -230,7 +233,14 @@ bool gguf_remove_tensor(gguf_builder *b, const char *name)
 
 /* ---- the builder ---- */
 
-static bool is_split_key(const gguf_key *k) { return k->name_len > 6 && memcmp(k->name, "split.", 6) == 0; }
+bool gguf_is_split_key(const char *name, size_t len) { return len > 6 && memcmp(name, "split.", 6) == 0; }
+
+/* A part that was opened alone stays one. */
+static bool lone_part(const gguf_file *f)
+{
+    uint32_t count = 0;
+    return f && gguf_part_count(f) == 1 && gguf_get_u32(f, "split.count", GGUF_OPTIONAL, &count, NULL) == LOAM_OK && count > 1;
+}
 
 loam_status gguf_builder_create(gguf_builder **out, const gguf_file *from, unsigned take, loam_error *err)
 {
@@ -240,9 +250,10 @@ loam_status gguf_builder_create(gguf_builder **out, const gguf_file *from, unsig
         gguf_builder_free(b);
         return fail_nomem(err, "a file builder", sizeof *b);
     }
+    bool keep_split = lone_part(from);
     for (uint32_t i = 0; from && (take & GGUF_TAKE_KEYS) && i < gguf_key_count(from); i++) {
         const gguf_key *k = gguf_key_at(from, i);
-        if (!is_split_key(k)) borrow_key(b, k);
+        if (keep_split || !gguf_is_split_key(k->name, k->name_len)) borrow_key(b, k);
     }
     for (uint32_t i = 0; from && (take & GGUF_TAKE_TENSORS) && i < gguf_tensor_count(from); i++) {
         const gguf_tensor *t = gguf_tensor_at(from, i);

@@ -37,4 +37,7 @@ struct gguf_builder {
     loam_error error; /* the first failure; code LOAM_OK while there is none */
 };
 
+/* Is this one of the keys that say which part of a split file a file is? */
+bool gguf_is_split_key(const char *name, size_t len);
+
 #endif

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
+
 #include "base/error.h"
 #include "base/mem.h"
 #include "file/gguf_write.h"
@@ -156,6 +159,18 @@ bool loam_gguf_tensor_find(const loam_gguf *file, const char *name, loam_gguf_te
     return show_tensor(gguf_tensor_find(in(file), name), tensor);
 }
 
+uint64_t loam_gguf_hash(const loam_gguf *file, uint32_t index)
+{
+    XXH64_state_t state;
+    XXH64_reset(&state, 0);
+    uint32_t first = index == LOAM_GGUF_ALL ? 0 : index, n = loam_gguf_n_tensors(file);
+    for (uint32_t i = first; i < n && (i == first || index == LOAM_GGUF_ALL); i++) {
+        const gguf_tensor *t = gguf_tensor_at(in(file), i);
+        if (t->bytes) XXH64_update(&state, t->data, (size_t)t->bytes);
+    }
+    return XXH64_digest(&state);
+}
+
 /* ---- building ---- */
 
 loam_status loam_gguf_builder_create(loam_gguf_builder **out, const loam_gguf *from, bool take_tensors, loam_error *err)
@@ -172,6 +187,11 @@ void loam_gguf_set_i32(loam_gguf_builder *b, const char *key, int32_t v) { gguf_
 void loam_gguf_set_u64(loam_gguf_builder *b, const char *key, uint64_t v) { gguf_set_u64(builder_of(b), key, v); }
 void loam_gguf_set_f32(loam_gguf_builder *b, const char *key, float v) { gguf_set_f32(builder_of(b), key, v); }
 void loam_gguf_set_bool(loam_gguf_builder *b, const char *key, bool v) { gguf_set_bool(builder_of(b), key, v); }
+
+void loam_gguf_set_scalar(loam_gguf_builder *b, const char *key, int kind, const void *value)
+{
+    gguf_set_scalar(builder_of(b), key, (gguf_kind)kind, value);
+}
 
 void loam_gguf_set_text(loam_gguf_builder *b, const char *key, const char *text, size_t len)
 {
@@ -220,7 +240,7 @@ static loam_status options_of(const loam_gguf_write_params *p, gguf_write_option
     if (!p) return LOAM_OK;
     if (p->struct_size < sizeof *p)
         return fail(err, LOAM_E_ARG, "GGUF output: begin with loam_gguf_write_defaults() (struct_size is %zu)", p->struct_size);
-    *o = (gguf_write_options){ .part_bytes = p->part_bytes, .part_tensors = p->part_tensors };
+    *o = (gguf_write_options){ .part_bytes = p->part_bytes, .part_tensors = p->part_tensors, .written = p->written_parts };
     return LOAM_OK;
 }
 

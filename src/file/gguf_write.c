@@ -6,10 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
+
 #include "base/mem.h"
 #include "base/atomic.h"
 #include "file/gguf_build.h"
 #include "base/reader.h"
+
+#define MARK_BYTES 64 /* of a tensor that tell one file from another */
 
 typedef struct part {
     size_t first, end; /* tensors [first, end) of the list */
@@ -24,6 +29,7 @@ struct gguf_writer {
     size_t n_parts, part_cap, part; /* the one that is being written */
     char *path;
     uint32_t alignment;
+    uint64_t mark; /* set_mark, where there are several parts */
     size_t turn;   /* tensor that is being written */
     uint64_t done; /* of its bytes */
 };
@@ -138,6 +144,28 @@ static void emit_key(sink *s, const build_key *k)
     emit(s, k->data, k->bytes);
 }
 
+/* A mark that all parts of one writing carry, so that parts of different files are not joined: a hash of the metadata, the
+ * list of tensors and, where their data is known by now, its beginnings. */
+static uint64_t set_mark(const gguf_writer *w)
+{
+    XXH64_state_t h;
+    XXH64_reset(&h, w->n_parts);
+    for (size_t i = 0; i < w->b->n_keys; i++) {
+        const build_key *k = &w->b->keys[i];
+        if (k->removed || gguf_is_split_key(k->name, k->name_len)) continue;
+        XXH64_update(&h, k->name, k->name_len);
+        XXH64_update(&h, k->data, (size_t)k->bytes);
+    }
+    for (size_t i = 0; i < w->n_tensors; i++) {
+        const build_tensor *t = w->tensors[i];
+        XXH64_update(&h, t->name, strlen(t->name));
+        XXH64_update(&h, t->ne, sizeof t->ne);
+        XXH64_update(&h, &t->type, sizeof t->type);
+        if (t->data) XXH64_update(&h, t->data, t->bytes < MARK_BYTES ? (size_t)t->bytes : MARK_BYTES);
+    }
+    return XXH64_digest(&h);
+}
+
 static void emit_split_keys(sink *s, const gguf_writer *w)
 {
     uint16_t no = (uint16_t)w->part, count = (uint16_t)w->n_parts;
@@ -146,12 +174,13 @@ static void emit_split_keys(sink *s, const gguf_writer *w)
     emit_key(s, &(build_key){ .name = "split.count", .name_len = 11, .kind = GGUF_U16, .bytes = 2, .data = (void *)&count });
     emit_key(
         s, &(build_key){ .name = "split.tensors.count", .name_len = 19, .kind = GGUF_I32, .bytes = 4, .data = (void *)&tensors });
+    emit_key(s, &(build_key){ .name = "split.set", .name_len = 9, .kind = GGUF_U64, .bytes = 8, .data = (void *)&w->mark });
 }
 
 /* Part 0 has all keys; the others only what their own layout needs. */
 static bool in_part(const gguf_writer *w, const build_key *k)
 {
-    if (k->removed) return false;
+    if (k->removed || (w->n_parts > 1 && gguf_is_split_key(k->name, k->name_len))) return false; /* the writer has its own */
     return w->part == 0 || (k->name_len == 17 && memcmp(k->name, "general.alignment", 17) == 0);
 }
 
@@ -168,7 +197,7 @@ static loam_status emit_metadata(gguf_writer *w, loam_error *err)
 {
     const part *p = &w->parts[w->part];
     sink s = { .file = p->file, .err = err };
-    uint64_t n_keys = w->n_parts > 1 ? 3 : 0, offset = 0;
+    uint64_t n_keys = w->n_parts > 1 ? 4 : 0, offset = 0;
     for (size_t i = 0; i < w->b->n_keys; i++) n_keys += in_part(w, &w->b->keys[i]);
     emit(&s, "GGUF", 4);
     emit_u32(&s, 3);
@@ -275,8 +304,10 @@ loam_status gguf_writer_open(gguf_writer **out, const gguf_builder *b, const cha
     loam_status s = find_alignment(w, err);
     if (s == LOAM_OK) s = list_tensors(w, err);
     if (s == LOAM_OK) s = plan_parts(w, options, err);
+    if (s == LOAM_OK && w->n_parts > 1) w->mark = set_mark(w);
     if (s == LOAM_OK) s = open_part(w, err);
     if (s == LOAM_OK) s = advance(w, err);
+    if (s == LOAM_OK && options && options->written) *options->written = (uint32_t)w->n_parts;
     if (s != LOAM_OK) gguf_writer_cancel(w);
     else *out = w;
     return s;

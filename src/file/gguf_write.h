@@ -19,12 +19,15 @@ typedef struct gguf_writer gguf_writer;
 #define GGUF_TAKE_KEYS    1u
 #define GGUF_TAKE_TENSORS 2u
 
-/* A builder that begins with the keys and/or tensors of `from` (NULL: empty); split.* keys are left out. What is taken is
+/* A builder that begins with the keys and/or tensors of `from` (NULL: empty); split.* keys are left out, unless `from` is one
+ * part of a split file that was opened alone, which so stays that part. What is taken is
  * not copied: `from` must outlive the builder and its writer. */
 loam_status gguf_builder_create(gguf_builder **out, const gguf_file *from, unsigned take, loam_error *err);
 void gguf_builder_free(gguf_builder *b); /* NULL is fine */
 
 /* Setting a key that is there replaces it in its place. Names and values are copied. */
+/* One value of a kind that is neither string nor array, in the machine's layout. */
+void gguf_set_scalar(gguf_builder *b, const char *key, gguf_kind kind, const void *value);
 void gguf_set_u16(gguf_builder *b, const char *key, uint16_t v);
 void gguf_set_u32(gguf_builder *b, const char *key, uint32_t v);
 void gguf_set_i32(gguf_builder *b, const char *key, int32_t v);
@@ -53,6 +56,7 @@ typedef struct gguf_write_options {
     uint32_t part_tensors; /* the same by number of tensors */
     const uint32_t *parts; /* [n_parts] tensors of each part, which may be none; in place of the other two */
     uint32_t n_parts;      /* 0: parts are not given */
+    uint32_t *written;     /* becomes the number of parts; may be NULL */
 } gguf_write_options;
 
 /* "PREFIX-00001-of-0000N.gguf" for path "PREFIX.gguf" and part 0 of n, for mem_free; path itself where n is 1. NULL: no memory. */

@@ -1,8 +1,8 @@
 /* split.c - joins the parts of a split file, PREFIX-00001-of-0000N.gguf.
  *
  * Each part is a complete GGUF file with its own data section; part 1 carries the metadata. Loading starts from part 1. The
- * keys split.no (from 0), split.count and split.tensors.count must agree with the names and with what is there; a part
- * that is missing, mixed up or from another set is refused by its full path. */
+ * keys split.no (from 0), split.count and split.tensors.count must agree with the names and with what is there, and
+ * split.set, which Loam writes beside them, must be the same in all parts; a part that is missing, mixed up or from another set is refused by its full path. */
 #include <stdio.h>
 #include <string.h>
 
@@ -44,6 +44,7 @@ static char *part_name(const char *path, uint32_t number, uint32_t count)
 
 typedef struct split_keys {
     int64_t no, count, tensors;
+    uint64_t set; /* the mark of the writing; 0: none */
 } split_keys;
 
 /* count 0: the file is not split. */
@@ -57,7 +58,8 @@ static loam_status read_keys(const gguf_file *f, split_keys *k, loam_error *err)
     }
     s = gguf_get_int(f, "split.no", GGUF_REQUIRED, (gguf_range){ 0, k->count - 1 }, &k->no, err);
     if (s != LOAM_OK) return s;
-    return gguf_get_int(f, "split.tensors.count", GGUF_REQUIRED, (gguf_range){ 0, LIMIT_TENSORS }, &k->tensors, err);
+    s = gguf_get_int(f, "split.tensors.count", GGUF_REQUIRED, (gguf_range){ 0, LIMIT_TENSORS }, &k->tensors, err);
+    return s == LOAM_OK ? gguf_get_u64(f, "split.set", GGUF_OPTIONAL, &k->set, err) : s;
 }
 
 static loam_status check_first(const gguf_file *f, const split_keys *k, loam_error *err)
@@ -115,6 +117,9 @@ static loam_status open_part(gguf_file *f, uint32_t i, const split_keys *first, 
         return fail(err, LOAM_E_FORMAT,
                     "%s: key 'split.tensors.count' is %lld, in the first part %lld: parts of different files?", part->label,
                     (long long)k.tensors, (long long)first->tensors);
+    if (k.set != first->set)
+        return fail(err, LOAM_E_FORMAT, "%s: key 'split.set' differs from that of the first part: parts of different files",
+                    part->label);
     return take_tensors(f, part, i, err);
 }
 

@@ -170,6 +170,7 @@ struct value {
     int last_use;              /* step that reads it last */
     int64_t buffer;            /* offset in the plan's arena, -1 = none */
     bool replicated;           /* every thread has a copy of its own */
+    int heads;                 /* > 0: rows are cut into so many equal units, one or more for each thread */
 };
 
 /* Low-rank additions to weights (LoRA, Hu et al. 2021): where W is multiplied with x, adapter i adds strength_i * B (A x). */

@@ -31,11 +31,13 @@ range range_of(int64_t n, int64_t unit, int ith, int nth)
 typedef struct signature {
     split_kind split;
     int64_t extent;
+    int heads;              /* ROWS: in so many units, whatever their width */
 } signature;
 
 static bool agree(signature a, signature b)
 {
-    return a.split == b.split && a.split != SPLIT_OWN && a.split != SPLIT_COPY && a.extent == b.extent;
+    if (a.split != b.split || a.split == SPLIT_OWN || a.split == SPLIT_COPY || a.heads != b.heads) return false;
+    return a.heads || a.extent == b.extent;
 }
 
 /* ---- buffers ---- */
@@ -101,16 +103,14 @@ static void mark_used(graph *g)
 }
 
 /* ---- copies for every thread ----
- * With few tokens a norm or an encoding takes less time than a meeting of the threads: each thread then makes the whole
- * result for itself, and its readers need no barrier. */
-
-#define COPIES_TOKENS 2
+ * With few tokens a norm, an encoding or a table of angles takes less time than a meeting of the threads: each thread then
+ * makes the whole result for itself, and its readers need no barrier. */
 
 static bool copied(const planner *pl, const value *v)
 {
     output_kind kind;
-    if (v->ne[2] > COPIES_TOKENS || (v->op != OP_NORM && v->op != OP_ENCODE) || is_output(pl->g, v, &kind) || v->place) return false;
-    return true;
+    if (v->ne[2] > FEW_TOKENS || v->heads || is_output(pl->g, v, &kind) || v->place) return false;
+    return v->op == OP_NORM || v->op == OP_ENCODE || v->op == OP_ROPE_TABLE;
 }
 
 static uint64_t buffer_bytes(const planner *pl, const value *v) { return v->replicated ? padded(v) * (uint64_t)pl->n_threads : padded(v); }
@@ -119,14 +119,15 @@ static uint64_t buffer_bytes(const planner *pl, const value *v) { return v->repl
 
 static signature choose_split(const planner *pl, const value *v)
 {
-    if (v->replicated) return (signature){ SPLIT_COPY, 0 };
+    if (v->replicated) return (signature){ SPLIT_COPY, 0, 0 };
     int64_t row = v->ne[0] * v->ne[1];
-    signature tokens = { SPLIT_TOKENS, v->ne[2] }, rows = { SPLIT_ROWS, row };
+    signature tokens = { SPLIT_TOKENS, v->ne[2], 0 }, rows = { SPLIT_ROWS, row, v->heads };
+    if (v->heads) return rows;
     switch (op_split[v->op]) {
     case SPLIT_TOKENS: return tokens;
     case SPLIT_ROWS: return rows;
     case SPLIT_ANY: break;
-    default: return (signature){ SPLIT_OWN, 0 };
+    default: return (signature){ SPLIT_OWN, 0, 0 };
     }
     const value *x = pl->roots[v->src[0]->id];
     bool whole = v->src[0]->op != OP_VIEW;
@@ -141,6 +142,7 @@ static bool may_read(const planner *pl, const value *v, const value *src, signat
     const value *root = pl->roots[src->id];
     if (!root || pl->phase[root->id] != pl->now || root->replicated) return true;
     if (src->recut || !agree(pl->wrote[root->id], sig)) return false;
+    if (sig.heads) return v->heads && src->ne[0] * src->ne[1] == root->ne[0] * root->ne[1];
     if (sig.split == SPLIT_ROWS) return op_split[v->op] == SPLIT_ANY && src->op != OP_VIEW;
     return v->op != OP_SELECT;
 }
@@ -249,7 +251,7 @@ static loam_status add_step(planner *pl, value *v, loam_error *err)
     const value *root = pl->roots[v->id];
     pl->phase[root->id] = pl->now;
     pl->wrote[root->id] = sig;
-    p->steps[p->n_steps++] = (step){ .v = v, .run = run, .split = sig.split, .barrier = barrier };
+    p->steps[p->n_steps++] = (step){ .v = v, .run = run, .split = sig.split, .heads = sig.heads, .barrier = barrier };
     return release(pl, v, v->src) ? LOAM_OK : fail_nomem(err, "a plan", sizeof(gap));
 }
 
@@ -266,6 +268,7 @@ static loam_status make_steps(planner *pl, loam_error *err)
     if (!pl->roots || !pl->phase || !pl->wrote || !pl->read_phase || !pl->read || !pl->p->steps) return fail_nomem(err, "a plan", n * 64);
     for (size_t i = 0; i < n; i++) pl->phase[i] = pl->read_phase[i] = -1;
     mark_used(g);
+    plan_mark_heads(g, pl->n_threads);
     for (int i = 0; i < g->n_values; i++) {
         value *v = g->values[i];
         if (v->last_use < 0) continue;

@@ -25,6 +25,7 @@ struct step {
     const value *v;
     run_fn run;
     split_kind split;      /* TOKENS, ROWS, OWN or COPY */
+    int heads;             /* ROWS: cut into so many equal units; 0: into units of ROW_UNIT values */
     bool barrier;          /* all threads meet before it */
 };
 
@@ -94,6 +95,11 @@ uint64_t plan_bytes(const plan *p); /* on the heap: steps and graph; NULL: 0 */
 void plan_scratch(const plan *p, int n_threads, int64_t max_pages, size_t *scratch, size_t *shared);
 /* LOAM_OK, LOAM_E_ABORTED, or LOAM_E_ARG with bad_index set. Allocates nothing. */
 loam_status plan_execute(plan_run *r);
+
+/* Steps of so few tokens are made with few barriers: threads repeat what is short, and attention is cut by heads. */
+#define FEW_TOKENS 4
+/* Marks (value.heads) what each thread can do for its own heads without a barrier. */
+void plan_mark_heads(graph *g, int n_threads);
 
 /* ---- for the code of operations ---- */
 
