@@ -505,6 +505,7 @@ static void operate(rig *g)
     int32_t p0 = below(g, 3) ? (int32_t)below(g, (uint32_t)end + 2) : -1, p1 = below(g, 2) ? (int32_t)below(g, (uint32_t)end + 2) : -1;
     int32_t low = p0 < 0 ? 0 : p0, high = p1 < 0 ? INT32_MAX : p1;
     list *l = &g->seqs[q];
+    if (g->states) p1 = -1, high = INT32_MAX; /* a state holds what is removed before its end: tests/unit/states.c */
     switch (below(g, 8)) {
     case 0: case 1: /* the end, often by a little */
         if (below(g, 2)) low = p0 = end > 3 ? end - 1 - (int32_t)below(g, 3) : 0, p1 = -1, high = INT32_MAX;
