@@ -419,6 +419,7 @@ static void redo(rig *g)
     loam_error err;
     const list *l = &g->seqs[g->seq[g->n - 1][0]];
     size_t n_vocab = (size_t)loam_model_n_vocab(g->model);
+    if ((uint32_t)l->n > loam_context_n_ctx(g->cold)) return; /* pages that were only partly filled may hold more */
     for (int i = 0; i < l->n; i++) {
         if (l->e[i]->pos != i) return;
         ids[i] = l->e[i]->id;
