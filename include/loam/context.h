@@ -58,7 +58,9 @@ typedef struct loam_context_params {
     bool window_full;          /* true (default): layers with a sliding window keep all tokens; false: only the window, which
                                   saves memory but limits how far a sequence can be cut back */
     bool embeddings;           /* also give the output embedding of each wanted token; default false */
-    int32_t rope_scaling;      /* loam_rope_scaling; default LOAM_ROPE_MODEL */
+    int32_t rope_scaling;      /* loam_rope_scaling; default LOAM_ROPE_MODEL. Of models with two sets of factors (LongRoPE) the
+                                  context has the long one where a sequence of it may exceed the original context, whatever is
+                                  in it: all keys of a context are turned alike */
     float rope_freq_base;      /* 0 = model */
     float rope_freq_scale;     /* 0 = model */
     float yarn_ext_factor;     /* negative = model, as all yarn_ fields */
@@ -181,15 +183,19 @@ LOAM_API int32_t loam_n_outputs(const loam_context *ctx);
 
 /* ---- sequences in the cache. Ranges are half-open [p0, p1); negative bounds are open ends. ---- */
 
-/* Removes positions of a sequence; seq -1: of every sequence. False for a sequence id out of range, and, with nothing
- * changed, where a page that other sequences share would have to be copied and the cache has none left. */
+/* Removes positions of a sequence; seq -1: of every sequence. False for a sequence id out of range, and, with nothing changed,
+ *   - where the range cuts a recurrent state which cannot be taken back so far (n_rs_seq); for seq -1 where there are states
+ *   - where layers whose cache is limited to a window would lack tokens that the next token sees: the end was cut too far back
+ *   - where a page that other sequences share would have to be copied and the cache has none left */
 LOAM_API bool loam_memory_seq_rm(loam_context *ctx, int32_t seq, int32_t p0, int32_t p1);
-/* dst also gets the tokens of src in the range: pages are shared, nothing is copied until one of them changes. */
+/* dst gets the tokens of src in the range in place of its own there: pages are shared, nothing is copied until one of them
+ * changes. A recurrent state is copied whatever the range. UNSUPPORTED where a limited window of dst would lack tokens. */
 LOAM_API loam_status loam_memory_seq_cp(loam_context *ctx, int32_t src, int32_t dst, int32_t p0, int32_t p1, loam_error *err);
 /* Removes every other sequence. */
 LOAM_API bool loam_memory_seq_keep(loam_context *ctx, int32_t seq);
-/* Adds delta to the positions in the range; the keys are turned to their new positions before the next decode. Tokens
- * whose position becomes negative are removed. UNSUPPORTED where loam_memory_can_shift() is false. */
+/* Adds delta to the positions in the range; the keys are turned to their new positions before the next decode. A token has one
+ * position for all sequences that share it. Tokens whose position becomes negative are removed. UNSUPPORTED where
+ * loam_memory_can_shift() is false, or a limited window would lack tokens; NOMEM. */
 LOAM_API loam_status loam_memory_seq_add(loam_context *ctx, int32_t seq, int32_t p0, int32_t p1, int32_t delta, loam_error *err);
 /* Divides the positions in the range by d > 0, rounding down. */
 LOAM_API loam_status loam_memory_seq_div(loam_context *ctx, int32_t seq, int32_t p0, int32_t p1, int32_t d, loam_error *err);

@@ -12,7 +12,8 @@ bool loam_memory_seq_rm(loam_context *ctx, int32_t seq, int32_t p0, int32_t p1)
 {
     if (ctx && seq == -1 && !memory_has_states(ctx->mem)) {
         bool all = true;
-        for (uint32_t q = 0; q < ctx->p.n_seq_max; q++) all = memory_seq_rm(ctx->mem, (int)q, low(p0), high(p1)) && all;
+        for (uint32_t q = 0; q < ctx->p.n_seq_max; q++) all = all && memory_may_rm(ctx->mem, (int)q, low(p0), high(p1));
+        for (uint32_t q = 0; q < ctx->p.n_seq_max && all; q++) all = memory_seq_rm(ctx->mem, (int)q, low(p0), high(p1)) && all;
         return all;
     }
     return valid(ctx, seq) && memory_seq_rm(ctx->mem, seq, low(p0), high(p1));

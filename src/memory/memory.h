@@ -84,6 +84,7 @@ bool memory_has_states(const memory *m);
  * recurrent state without containing its beginning, or when it cuts off an end so far back that tokens which a limited window
  * would need again have been given back. */
 bool memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1);
+bool memory_may_rm(memory *m, int seq, int32_t p0, int32_t p1); /* what it would say */
 /* dst gets the tokens of src in the range in place of its own there, and its whole state whatever the range. LOAM_E_FULL;
  * LOAM_E_UNSUPPORTED: the window of dst would not be whole; LOAM_E_NOMEM. Nothing has changed then. */
 loam_status memory_seq_cp(memory *m, int src, int dst, int32_t p0, int32_t p1);

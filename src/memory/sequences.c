@@ -111,12 +111,19 @@ static bool leaves_window(memory *m, int seq, int32_t p0, int32_t p1)
     return true;
 }
 
-bool memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1)
+bool memory_may_rm(memory *m, int seq, int32_t p0, int32_t p1)
 {
     if (p0 >= p1) return true;
     if (!mem_states_may_rm(m, seq, p0, p1) || !leaves_window(m, seq, p0, p1)) return false;
     for (int i = 0; i < m->n_groups; i++)
         if (takes_part(&m->groups[i], p0, p1) && separate_pages(&m->groups[i], seq, p0, p1) > m->groups[i].n_free) return false;
+    return true;
+}
+
+bool memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1)
+{
+    if (p0 >= p1) return true;
+    if (!memory_may_rm(m, seq, p0, p1)) return false;
     mem_states_rm(m, seq, p0, p1);
     for (int i = 0; i < m->n_groups; i++)
         if (takes_part(&m->groups[i], p0, p1)) rm_from_group(m, &m->groups[i], seq, p0, p1);

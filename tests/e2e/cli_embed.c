@@ -127,7 +127,7 @@ static bool write_ranker(const char *from, const char *to)
 static float score_of(const char *path, const int32_t *ids, int n)
 {
     loam_model *m;
-    loam_context *ctx;
+    loam_context *ctx = NULL;
     loam_error err;
     loam_context_params p = loam_context_defaults();
     p.n_threads = 1, p.embeddings = true, p.pooling = LOAM_POOLING_RANK;

@@ -71,18 +71,16 @@ static const struct {
     { "loam_tokenizer_is_control", HERE }, { "loam_tokenizer_is_eog", HERE }, { "loam_tokenizer_kind_of", HERE },
     { "loam_tokenizer_piece", HERE }, { "loam_tokenizer_score", HERE }, { "loam_tokenizer_size", HERE }, { "loam_tokenizer_special", HERE },
     { "loam_tokenizer_suppressed", HERE }, { "loam_tokenizer_text", HERE }, { "loam_tokens_free", F("tok_alloc") },
-    { "loam_type_block_bytes", HERE }, { "loam_type_block_values", HERE }, { "loam_type_from_name", HERE }, { "loam_type_name", HERE },
     { "loam_version", HERE }, { "loam_vocab_builder_add", F("tok_learn") }, { "loam_vocab_builder_create", F("tok_learn") },
     { "loam_vocab_builder_free", F("tok_learn") }, { "loam_vocab_builder_write", F("tok_learn") }, { "loam_vocab_defaults", F("tok_learn") },
-    { "loam_gguf_open_adapter", HERE },
+    { "loam_gguf_open_adapter", HERE }, { "loam_gguf_hash", HERE }, { "loam_gguf_set_scalar", HERE },
 };
 #define N_TABLE (sizeof table / sizeof *table)
 
 /* ---- the table against the headers ---- */
 
 /* Headers whose functions are looked at one by one. */
-static const char *const headers[] = { "adapter", "context", "debug", "gguf", "model", "pool", "quant", "quantize", "sampler", "status", "tensor",
-                                       "tokenizer" };
+static const char *const headers[] = { "adapter", "context", "debug", "gguf", "model", "pool", "quant", "quantize", "sampler", "status", "tokenizer" };
 /* The others, and why not here. */
 static const struct {
     const char *header, *why;
@@ -90,10 +88,13 @@ static const struct {
     { "loam", "includes the others" },
     { "budget", "plans of sizes: tests of quantization" },
     { "data", "tests/faults/train_data.c" },
+    { "device", "lower tier: tests of devices" },
     { "evaluate", "tests/unit/kl.c" },
     { "imatrix", "tests/unit/imatrix.c" },
     { "job", "the training command as a library call: tests of training" },
+    { "tensor", "lower tier: tests/unit/tensor_*.c" },
     { "train", "tests of training" },
+    { "convert", "lower tier: tests/unit/convert.c" },
 };
 
 static const char *source_path(char out[600], const char *rel)
@@ -323,6 +324,7 @@ static loam_status build_file(loam_gguf_builder *g, const loam_gguf_value *v)
     loam_gguf_set_i32(g, "t.i32", -1);
     loam_gguf_set_u64(g, "t.u64", 1);
     loam_gguf_set_bool(g, "t.bool", true);
+    loam_gguf_set_scalar(g, "t.scalar", LOAM_GGUF_U32, &numbers[1]);
     loam_gguf_set_text(g, "general.architecture", "llama", 5);
     loam_gguf_set_array(g, "t.array", LOAM_GGUF_U32, numbers, 3);
     loam_gguf_set_texts(g, "t.texts", texts, lens, 2);
@@ -474,6 +476,7 @@ static void ask_file(const loam_gguf *f)
     uint64_t cursor = 0;
     assert_true(loam_gguf_defaults().use_mmap && loam_gguf_n_keys(f) == 4 && loam_gguf_n_tensors(f) == 2 && loam_gguf_n_parts(f) == 1);
     assert_true(loam_gguf_version(f) == 3 && loam_gguf_alignment(f) == 32 && loam_gguf_bytes(f) > 8192 && loam_gguf_kind_name(LOAM_GGUF_U8));
+    assert_true(loam_gguf_hash(f, 0) != loam_gguf_hash(f, LOAM_GGUF_ALL));
     assert_true(loam_gguf_key_at(f, 0, &v) && loam_gguf_text(&v, &cursor, &text, &n) && !loam_gguf_int(&v, 0, &i) && !loam_gguf_bool(&v, 0, &b));
     assert_true(loam_gguf_key_find(f, "adapter.lora.alpha", &v) && loam_gguf_float(&v, 0, &x) && x == 8);
     assert_true(loam_gguf_tensor_at(f, 0, &t) && loam_gguf_tensor_find(f, t.name, &t) && loam_gguf_write_defaults().part_bytes == 0);

@@ -419,6 +419,7 @@ static void redo(rig *g)
     loam_error err;
     const list *l = &g->seqs[g->seq[g->n - 1][0]];
     size_t n_vocab = (size_t)loam_model_n_vocab(g->model);
+    if ((uint32_t)l->n > loam_context_n_ctx(g->cold)) return; /* pages that were only partly filled may hold more */
     for (int i = 0; i < l->n; i++) {
         if (l->e[i]->pos != i) return;
         ids[i] = l->e[i]->id;
@@ -505,6 +506,7 @@ static void operate(rig *g)
     int32_t p0 = below(g, 3) ? (int32_t)below(g, (uint32_t)end + 2) : -1, p1 = below(g, 2) ? (int32_t)below(g, (uint32_t)end + 2) : -1;
     int32_t low = p0 < 0 ? 0 : p0, high = p1 < 0 ? INT32_MAX : p1;
     list *l = &g->seqs[q];
+    if (g->states) p1 = -1, high = INT32_MAX; /* a state holds what is removed before its end: tests/unit/states.c */
     switch (below(g, 8)) {
     case 0: case 1: /* the end, often by a little */
         if (below(g, 2)) low = p0 = end > 3 ? end - 1 - (int32_t)below(g, 3) : 0, p1 = -1, high = INT32_MAX;
@@ -570,7 +572,7 @@ static loam_context *make(loam_model *m, uint32_t n_seq, int variant)
     loam_context *ctx;
     loam_context_params p = loam_context_defaults();
     p.n_ctx = 256, p.n_batch = 128, p.n_seq_max = n_seq, p.n_threads = 1, p.type_k = p.type_v = LOAM_F32;
-    if (variant >= 0) p.n_ubatch = variant == 0 ? 16 : variant == 1 ? 5 : 48, p.n_threads = variant == 1 ? 2 : 1;
+    if (variant >= 0) p.n_ubatch = variant == 0 ? 16 : variant == 1 ? 5 : 48;
     if (variant >= 0) p.n_rs_seq = (uint32_t)variant * 2, p.window_full = variant != 1, p.unified = variant != 2;
     if (loam_context_new(&ctx, m, &p, &err) != LOAM_OK) fail_msg("%s", err.message);
     return ctx;

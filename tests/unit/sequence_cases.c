@@ -153,6 +153,11 @@ static void ends_below_the_window(void **state)
     assert_int_equal(loam_memory_seq_cp(ctx, 0, 1, 0, 20, &err), LOAM_E_UNSUPPORTED);
     assert_int_equal(loam_memory_seq_add(ctx, 0, 60, -1, -50, &err), LOAM_E_UNSUPPORTED);
     assert_int_equal(loam_memory_seq_pos_max(ctx, 1), -1);
+    assert_int_equal(feed(ctx, 2, 0, 30), 0);
+    assert_false(loam_memory_seq_rm(ctx, -1, 20, -1)); /* one cannot: none is changed */
+    assert_true(loam_memory_seq_pos_max(ctx, 0) == 99 && loam_memory_seq_pos_max(ctx, 2) == 29);
+    assert_true(loam_memory_seq_rm(ctx, 2, -1, -1));
+    assert_int_equal(feed(ctx, 0, 100, 1), 0);
     assert_true(loam_memory_seq_rm(ctx, 0, 96, -1)); /* inside what is kept */
     assert_int_equal(feed(ctx, 0, 96, 4), 0);
     expect_cold(ctx, 100);
