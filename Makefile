@@ -6,23 +6,29 @@ FUZZ_SECONDS ?= 60
 CTEST = ctest --output-on-failure -j $(JOBS)
 BUILDER = cmake --build
 
-.PHONY: all run test check kern cross bench lint format install fuzz deps clean help
+.PHONY: all run model test check schedules kern cross bench lint format install fuzz deps clean help
 all: $(BUILD)/build.ninja ## build/loam, build/libloam.so, build/libloam.a
 	@$(BUILDER) $(BUILD) -j $(JOBS)
 
 run: all ## build, then write a text with the default model
 	@$(BUILD)/loam run
 
+model: all ## train Loam's own model again, from nothing (hours; goes on where it was)
+	@scripts/train-stories $(BUILD)
+
 # Shows how far each trait of a recipe, switched off, moves the expected logits (tests/golden/arch_mutations.c).
 test: all ## build, then all tests
 	@$(CTEST) --test-dir $(BUILD); status=$$?; \
 	awk '/^  mutation  /{p=1} p{print} /^  head taken/{p=0}' $(BUILD)/Testing/Temporary/LastTest.log; exit $$status
 
-check: test build-asan/build.ninja build-tsan/build.ninja ## the tests, again under sanitizers (faults, fuzz replay too)
+check: test schedules build-asan/build.ninja build-tsan/build.ninja ## the tests, again under sanitizers (faults, fuzz replay too)
 	$(BUILDER) build-asan -j $(JOBS)
 	$(CTEST) --test-dir build-asan
 	$(BUILDER) build-tsan -j $(JOBS)
 	$(CTEST) --test-dir build-tsan -R "$$(cat tests/threaded)"
+
+schedules: all ## ten thousand random schedules against a slow memory, SEED=1
+	$(BUILD)/test_golden_schedules 10000 $(or $(SEED),1)
 
 kern: all ## kernel tests, then their timings
 	@$(CTEST) --test-dir $(BUILD) -L '^kern$$' -V

@@ -275,7 +275,8 @@ static int pair_by_template(const job *j, text *t, const char *form)
     return code;
 }
 
-/* BOS query EOS SEP document EOS, each mark where the vocabulary adds it; SEP stands in for a missing EOS. */
+/* BOS query EOS SEP document EOS, each mark where the vocabulary adds it; SEP stands in for a missing EOS, and ends the pair where
+ * only it is added (BERT: [CLS] query [SEP] document [SEP]). */
 static int pair(const job *j, text *t, const char *form)
 {
     const loam_tokenizer *v = j->s.tokenizer;
@@ -288,7 +289,7 @@ static int pair(const job *j, text *t, const char *form)
     if (loam_tokenizer_adds_eos(v)) append_id(t, eos);
     if (loam_tokenizer_adds_sep(v)) append_id(t, sep);
     if (code == EXIT_DONE) code = append_text(j, t, t->data, t->len, 0);
-    if (loam_tokenizer_adds_eos(v)) append_id(t, eos);
+    if (loam_tokenizer_adds_eos(v) || loam_tokenizer_adds_sep(v)) append_id(t, eos);
     return code;
 }
 

@@ -78,6 +78,7 @@ int cmd_help(const options *o)
         char *words[2] = { (char *)(uintptr_t)o->words[0], o->n_words > 1 ? (char *)(uintptr_t)o->words[1] : NULL };
         int used = 0, command = command_find(o->n_words, words, &used);
         if (command < 0 || used != o->n_words) {
+            if (command >= 0) return say_usage(o, "'%s' is no part of the command '%s'", o->words[used], commands[command].name);
             nearest near;
             nearest_begin(&near, o->words[0]);
             for (int i = 0; i < CMD_COUNT; i++) nearest_offer(&near, commands[i].name);

@@ -1,5 +1,5 @@
 /* inspect.c - `loam inspect`: the metadata and tensors of a GGUF file, of any architecture. Long arrays are shown by their
- * first elements; as JSON by kind and count where they have more than SHORT elements. */
+ * first elements; as JSON by kind and count where they have more than SHORT elements. With --memory: what a context would take. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,11 +161,73 @@ static void print_text(const loam_gguf *f, const char *path)
     print_sums(&s);
 }
 
+/* ---- --memory ---- */
+
+static void print_use(const options *o, const loam_context_params *p, const loam_memory_use *u)
+{
+    const struct { const char *name; uint64_t bytes; } parts[] = {
+        { "weights", u->weights }, { "cache", u->cache }, { "buffers", u->buffers }, { "outputs", u->outputs }, { "tables", u->tables },
+        { "total", u->weights + u->cache + u->buffers + u->outputs + u->tables },
+    };
+    json j;
+    if (opt_given(o, OPT_JSON)) {
+        json_begin(&j, stdout);
+        json_open(&j, NULL, '{');
+        json_int(&j, "n_ctx", p->n_ctx);
+        json_int(&j, "n_batch", p->n_batch);
+        json_int(&j, "n_ubatch", p->n_ubatch);
+        json_int(&j, "n_seq_max", p->n_seq_max);
+        json_string(&j, "cache_type_k", loam_type_name((int)p->type_k));
+        json_string(&j, "cache_type_v", loam_type_name((int)p->type_v));
+    } else {
+        printf("%u tokens, %u sequence%s, batches of %u in steps of %u, cache of %s keys and %s values\n", p->n_ctx, p->n_seq_max,
+               p->n_seq_max == 1 ? "" : "s", p->n_batch, p->n_ubatch, loam_type_name((int)p->type_k), loam_type_name((int)p->type_v));
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (opt_given(o, OPT_JSON)) json_int(&j, parts[i].name, (int64_t)parts[i].bytes);
+        else printf("  %-8s %15llu bytes %12.1f MiB%s\n", parts[i].name, (unsigned long long)parts[i].bytes, (double)parts[i].bytes / 1048576,
+                    i == 0 ? "  (mapped, shared by all contexts)" : "");
+    }
+    if (opt_given(o, OPT_JSON)) json_close(&j, '}');
+}
+
+static int inspect_memory(const options *o, const char *path)
+{
+    session s = { 0 };
+    loam_error err;
+    loam_memory_use use;
+    show_log(o);
+    if (loam_model_open(&s.model, path, NULL, &err) != LOAM_OK) return say_error(o, &err);
+    loam_context_params p = session_params(&s, o);
+    p.n_ctx = (uint32_t)opt_int(o, OPT_INSPECT_CTX);
+    p.n_seq_max = (uint32_t)opt_int(o, OPT_PARALLEL);
+    int code = loam_context_estimate(s.model, &p, &use, &err) == LOAM_OK ? EXIT_DONE : say_error(o, &err);
+    if (code == EXIT_DONE) {
+        if (p.n_ctx == 0) p.n_ctx = (uint32_t)loam_model_n_ctx_train(s.model);
+        print_use(o, &p, &use);
+    }
+    session_close(&s);
+    return code == EXIT_DONE ? flush_output(o, stdout, "standard output") : code;
+}
+
+/* Options of a context say something only with --memory. */
+static int check_memory_options(const options *o)
+{
+    static const option_id about[] = { OPT_INSPECT_CTX, OPT_PARALLEL, OPT_BATCH, OPT_UBATCH, OPT_THREADS, OPT_THREADS_BATCH, OPT_TYPE_K, OPT_TYPE_V,
+                                       OPT_ROPE_SCALING, OPT_ROPE_FREQ_BASE, OPT_ROPE_FREQ_SCALE, OPT_YARN_ORIG_CTX };
+    for (size_t i = 0; i < sizeof about / sizeof *about; i++)
+        if (opt_given(o, about[i]) && !opt_given(o, OPT_MEMORY)) return say_usage(o, "%s has an effect only with --memory", option_shown_name(about[i]));
+    return EXIT_DONE;
+}
+
 int cmd_inspect(const options *o)
 {
     const char *path = o->n_words ? o->words[0] : opt_text(o, OPT_MODEL);
     if (!path) return say_usage(o, "name a FILE, or give it by -m");
     if (o->n_words && opt_given(o, OPT_MODEL)) return say_usage(o, "name one file, either as a word or by -m");
+    int code = check_memory_options(o);
+    if (code != EXIT_DONE) return code;
+    if (opt_given(o, OPT_MEMORY)) return inspect_memory(o, path);
     loam_gguf *f;
     loam_error err;
     if (loam_gguf_open(&f, path, NULL, &err) != LOAM_OK) return say_error(o, &err);

@@ -142,7 +142,7 @@ int cmd_lora_merge(const options *o)
     if (status == LOAM_OK) status = loam_adapter_open(&checked, model, o->words[1], &err);
     if (status == LOAM_OK) m.alpha = loam_adapter_alpha(checked);
     if (status == LOAM_OK) status = loam_gguf_open(&m.base, o->words[0], NULL, &err);
-    if (status == LOAM_OK) status = loam_gguf_open(&m.adapter, o->words[1], NULL, &err);
+    if (status == LOAM_OK) status = loam_gguf_open_adapter(&m.adapter, o->words[1], m.base, &err);
     int code = status == LOAM_OK ? write_merged(&m, o->words[2]) : say_error(o, &err);
     if (code == EXIT_DONE) printf("%d of %u tensors changed\n", m.changed, loam_gguf_n_tensors(m.base));
     loam_gguf_free(m.adapter);

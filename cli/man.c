@@ -71,7 +71,7 @@ static void values_of(const option_row *row)
 {
     if (row->kind == KIND_ONE)
         for (const char *p = row->argument; *p; p++) putchar(*p == '|' ? ' ' : *p);
-    if (row->kind == KIND_TYPE)
+    if (row->kind == KIND_TYPE || row->kind == KIND_CACHE)
         for (int t = 0; t < LOAM_TYPE_LIMIT; t++)
             if (loam_type_name(t)) printf("%s ", loam_type_name(t));
 }
@@ -163,7 +163,7 @@ static void zsh_option(const option_row *row)
         printf("]");
         if (row->kind == KIND_FILE) {
             printf(":file:_files");
-        } else if (row->kind == KIND_ONE || row->kind == KIND_TYPE) {
+        } else if (row->kind == KIND_ONE || (row->kind == KIND_TYPE || row->kind == KIND_CACHE)) {
             printf(":value:(");
             values_of(row);
             printf(")");
@@ -220,7 +220,7 @@ static void fish_option(const option_row *row, const char *word)
         char kind = is_long ? 'l' : name[2] ? 'o' : 's';
         printf("complete -c loam -n '__fish_seen_subcommand_from %s' -%c %s", word, kind, name + (is_long ? 2 : 1));
         if (row->kind != KIND_FLAG) printf(row->kind == KIND_FILE ? " -r" : " -x");
-        if (row->kind == KIND_ONE || row->kind == KIND_TYPE) {
+        if (row->kind == KIND_ONE || (row->kind == KIND_TYPE || row->kind == KIND_CACHE)) {
             printf(" -a '");
             values_of(row);
             printf("'");

@@ -199,6 +199,17 @@ static bool is_choice(const char *choices, const char *text)
     return false;
 }
 
+/* Types that a cache can have: the library says the same, with the exit code of a failure. */
+static int read_cache_type(const options *o, option_value *v, const char *flag)
+{
+    static const loam_type types[] = { LOAM_F32, LOAM_F16, LOAM_BF16, LOAM_Q8_0, LOAM_Q5_1, LOAM_Q5_0, LOAM_Q4_1, LOAM_Q4_0, LOAM_IQ4_NL };
+    v->i = loam_type_from_name(v->s);
+    if (v->i < 0) return bad_type(o->command, flag, v->s);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (v->i == (int64_t)types[i]) return EXIT_DONE;
+    return usage(o->command, "%s %s: no type of a cache; there are f32 f16 bf16 q8_0 q5_1 q5_0 q4_1 q4_0 iq4_nl", flag, v->s);
+}
+
 static int read_value(options *o, option_id id, const char *flag, const char *text)
 {
     const option_row *row = &option_rows[id];
@@ -217,6 +228,8 @@ static int read_value(options *o, option_id id, const char *flag, const char *te
         if (end == text || *end || text[0] == ' ' || !(v->f >= row->lo && v->f <= row->hi))
             return bad_number(o->command, row, flag, text);
         return EXIT_DONE;
+    case KIND_CACHE: return read_cache_type(o, v, flag);
+    case KIND_FILE: return *text ? EXIT_DONE : usage(o->command, "%s: the name of the file is empty", flag);
     case KIND_TYPE: v->i = loam_type_from_name(text); return v->i < 0 ? bad_type(o->command, flag, text) : EXIT_DONE;
     case KIND_ONE: return is_choice(row->argument, text) ? EXIT_DONE : bad_choice(o->command, row, flag, text);
     case KIND_LIST:

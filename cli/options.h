@@ -34,7 +34,7 @@ _Static_assert(CMD_COUNT <= 64, "an option has a bit for each command");
 
 extern const command_row commands[CMD_COUNT];
 
-typedef enum option_kind { KIND_FLAG, KIND_INT, KIND_NUM, KIND_TEXT, KIND_FILE, KIND_TYPE, KIND_ONE, KIND_LIST } option_kind;
+typedef enum option_kind { KIND_FLAG, KIND_INT, KIND_NUM, KIND_TEXT, KIND_FILE, KIND_TYPE, KIND_CACHE, KIND_ONE, KIND_LIST } option_kind;
 
 typedef enum option_id {
 #define OPTION(id, group, kind, names, argument, lo, hi, fallback, commands, help) OPT_##id,

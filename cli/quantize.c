@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "budget.h"
 #include "loam/quantize.h"
 #include "session.h"
 
@@ -28,7 +29,7 @@ static void show_tensor(const loam_quantize_step *s)
 static bool watch(void *user, const loam_quantize_step *step)
 {
     watcher *w = user;
-    if (opt_given(w->o, OPT_DRY_RUN) || opt_given(w->o, OPT_VERBOSE)) {
+    if ((opt_given(w->o, OPT_DRY_RUN) || opt_given(w->o, OPT_VERBOSE)) && !opt_given(w->o, OPT_BUDGET)) {
         if (strcmp(w->last, step->name) != 0) show_tensor(step);
         snprintf(w->last, sizeof w->last, "%s", step->name);
     }
@@ -92,17 +93,24 @@ int cmd_quantize(const options *o)
     loam_quantize_params p = params_of(o, &w);
     loam_quantize_result r;
     loam_imatrix *im = NULL;
+    loam_budget *plan = NULL;
     loam_quantize_override *overrides;
     loam_error err;
     show_log(o);
     catch_interrupt();
-    p.type = o->words[2];
+    if (opt_given(o, OPT_BUDGET) == (o->n_words == 3)) return say_usage(o, "either TYPE or --budget says what becomes of the model");
+    if (!opt_given(o, OPT_BUDGET) && (opt_given(o, OPT_PLOT) || opt_given(o, OPT_CALIBRATION) || opt_given(o, OPT_ROUNDS) || opt_given(o, OPT_PPL_CTX) ||
+                                      opt_given(o, OPT_CALIBRATION_TOKENS)))
+        return say_usage(o, "-f, -c, --plot, --rounds and --calibration-tokens have an effect only with --budget");
+    if (o->n_words == 3) p.type = o->words[2];
     int code = read_overrides(o, &overrides, &p.n_overrides);
     p.overrides = overrides;
     if (code == EXIT_DONE && opt_given(o, OPT_MATRIX) && loam_imatrix_open(&im, opt_text(o, OPT_MATRIX), &err) != LOAM_OK)
         code = say_error(o, &err);
     p.imatrix = im;
     p.imatrix_file = opt_text(o, OPT_MATRIX);
+    if (code == EXIT_DONE && opt_given(o, OPT_BUDGET)) code = budget_from_options(&plan, o, im);
+    p.budget = plan;
     if (code == EXIT_DONE) {
         progress_begin(&w.bar, "quantizing", 1);
         loam_status status = loam_quantize_file(o->words[0], o->words[1], &p, &r, &err);
@@ -111,6 +119,7 @@ int cmd_quantize(const options *o)
         else code = status == LOAM_E_ARG ? say_usage(o, "%s", err.message) : say_error(o, &err);
     }
     free_overrides(overrides, p.n_overrides);
+    loam_budget_free(plan);
     loam_imatrix_free(im);
     int flushed = flush_output(o, stdout, "standard output");
     return code != EXIT_DONE ? code : flushed;

@@ -10,9 +10,9 @@
 
 #define CONTEXT_USUAL 4096 /* tokens where neither -c nor -n says how long the text may become */
 
-/* Without any prompt run shows what it can do: */
-static const char usual_prompt[] = "The lighthouse stood at the edge of the sea. Every evening the keeper";
-#define USUAL_LENGTH 128 /* tokens */
+/* Without any prompt run shows what it can do, and the prompt is written as well: */
+static const char usual_prompt[] = "Once upon a time there was a";
+#define USUAL_LENGTH 300 /* tokens: a story of Loam's own model ends before */
 
 typedef struct run {
     session s;
@@ -21,6 +21,7 @@ typedef struct run {
     buffer prompt;
     loam_token *ids; /* of the prompt */
     size_t n_ids;
+    bool usual;    /* nobody gave a prompt */
     int64_t limit; /* tokens to write, -1 none */
     int64_t written;
     uint64_t prompt_ns, write_ns;
@@ -49,6 +50,7 @@ static bool read_prompt(run *r, const options *o)
         if (r->prompt.len || opt_given(o, OPT_MODEL)) return true;
     }
     buffer_add(&r->prompt, usual_prompt, sizeof usual_prompt - 1);
+    r->usual = true;
     if (!opt_given(o, OPT_PREDICT)) r->limit = USUAL_LENGTH;
     say_note(o, "no prompt is given; continuing \"%s\"", usual_prompt);
     return true;
@@ -213,7 +215,7 @@ static void report(const run *r, const options *o)
 static int go(run *r, const options *o)
 {
     loam_error err;
-    if (opt_given(o, OPT_DISPLAY_PROMPT)) fwrite(r->prompt.data, 1, r->prompt.len, stdout);
+    if (opt_given(o, OPT_DISPLAY_PROMPT) || (r->usual && !opt_given(o, OPT_NO_DISPLAY_PROMPT))) fwrite(r->prompt.data, 1, r->prompt.len, stdout);
     int code = flush_output(o, stdout, "standard output");
     for (size_t i = 0; i < r->n_ids && code == EXIT_DONE; i++)
         if (loam_sampler_accept(r->sampler, r->ids[i], &err) != LOAM_OK) code = say_error(o, &err);

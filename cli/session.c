@@ -6,6 +6,32 @@
 #include <string.h>
 #include <unistd.h>
 
+/* --devices and what says how the model is spread over them. */
+static int read_devices(session *s, const options *o, loam_model_params *p, float shares[16])
+{
+    loam_error err;
+    if (opt_given(o, OPT_DEVICES)) {
+        if (loam_devices_open(&s->devices, opt_text(o, OPT_DEVICES), &err) != LOAM_OK) return say_error(o, &err);
+        p->devices = s->devices;
+    }
+    if (opt_given(o, OPT_N_GPU_LAYERS)) p->n_gpu_layers = (int32_t)opt_int(o, OPT_N_GPU_LAYERS);
+    const char *mode = opt_text(o, OPT_SPLIT_MODE), *at = opt_text(o, OPT_TENSOR_SPLIT);
+    if (mode && strcasecmp(mode, "row") == 0) p->split_mode = LOAM_SPLIT_ROW;
+    for (int n = 0; at && *at; n++) {
+        char *end;
+        double x = strtod(at, &end);
+        if (end == at || (*end && *end != ',') || n == 16) return say_usage(o, "--tensor-split: '%s' is no list of numbers", opt_text(o, OPT_TENSOR_SPLIT));
+        shares[n] = (float)x;
+        at = *end ? end + 1 : end;
+        p->tensor_split = shares;
+    }
+    s->overrides = calloc((size_t)o->n_list + 1, sizeof *s->overrides);
+    for (int i = 0; s->overrides && i < o->n_list; i++)
+        if (o->list_of[i] == OPT_OVERRIDE_TENSOR) s->overrides[p->n_overrides++] = o->list[i];
+    p->overrides = s->overrides;
+    return EXIT_DONE;
+}
+
 int session_open(session *s, const options *o, bool vocab_only)
 {
     memset(s, 0, sizeof *s);
@@ -18,7 +44,13 @@ int session_open(session *s, const options *o, bool vocab_only)
     p.use_mlock = opt_given(o, OPT_MLOCK);
     p.check_tensors = opt_given(o, OPT_CHECK_TENSORS);
     p.vocab_only = vocab_only;
+    float shares[16] = { 0 };
     loam_error err;
+    int code = read_devices(s, o, &p, shares);
+    if (code != EXIT_DONE) {
+        free(path);
+        return code;
+    }
     uint64_t start = now_ns();
     loam_status status = loam_model_open(&s->model, path, &p, &err);
     free(path);
@@ -34,6 +66,13 @@ static int32_t rope_scaling(const options *o)
     const char *name = opt_text(o, OPT_ROPE_SCALING);
     if (!name) return LOAM_ROPE_MODEL;
     return strcasecmp(name, "none") == 0 ? LOAM_ROPE_NONE : strcasecmp(name, "linear") == 0 ? LOAM_ROPE_LINEAR : LOAM_ROPE_YARN;
+}
+
+static int32_t cache_rotation(const options *o)
+{
+    const char *name = opt_text(o, OPT_CACHE_ROTATION);
+    if (!name || strcasecmp(name, "auto") == 0) return LOAM_ROTATION_AUTO;
+    return strcasecmp(name, "on") == 0 ? LOAM_ROTATION_ON : LOAM_ROTATION_OFF;
 }
 
 /* The cache is kept as exact as the weights are. */
@@ -53,6 +92,7 @@ loam_context_params session_params(const session *s, const options *o)
     if (opt_given(o, OPT_THREADS_BATCH)) p.n_threads_batch = (int32_t)opt_int(o, OPT_THREADS_BATCH);
     p.type_k = cache_type(s, o, debug ? OPT_DEBUG_TYPE_K : OPT_TYPE_K);
     p.type_v = cache_type(s, o, debug ? OPT_DEBUG_TYPE_V : OPT_TYPE_V);
+    p.cache_rotation = cache_rotation(o);
     p.rope_scaling = rope_scaling(o);
     if (opt_given(o, OPT_ROPE_FREQ_BASE)) p.rope_freq_base = (float)opt_num(o, OPT_ROPE_FREQ_BASE);
     if (opt_given(o, OPT_ROPE_FREQ_SCALE)) p.rope_freq_scale = (float)opt_num(o, OPT_ROPE_FREQ_SCALE);
@@ -66,8 +106,9 @@ int session_context(session *s, const options *o, const loam_context_params *p)
     loam_error err;
     uint64_t start = now_ns();
     if (loam_context_new(&s->ctx, s->model, p, &err) != LOAM_OK) return say_error(o, &err);
+    int code = session_adapters(s, o);
     s->load_ns += now_ns() - start;
-    return EXIT_DONE;
+    return code;
 }
 
 int session_need_tokenizer(const session *s, const options *o)
@@ -79,7 +120,10 @@ int session_need_tokenizer(const session *s, const options *o)
 void session_close(session *s)
 {
     loam_context_free(s->ctx);
+    session_drop_adapters(s);
     loam_model_free(s->model);
+    loam_devices_free(s->devices);
+    free(s->overrides);
     memset(s, 0, sizeof *s);
 }
 

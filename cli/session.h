@@ -2,16 +2,22 @@
 #ifndef LOAM_CLI_SESSION_H
 #define LOAM_CLI_SESSION_H
 
+#include "loam/adapter.h"
 #include "loam/context.h"
+#include "loam/device.h"
 #include "loam/model.h"
 #include "loam/sampler.h"
 #include "loam/tokenizer.h"
 #include "util.h"
 
 typedef struct session {
+    loam_devices *devices; /* NULL: --devices was not given */
+    const char **overrides;
     loam_model *model;
     const loam_tokenizer *tokenizer; /* NULL where the file has none */
     loam_context *ctx;
+    loam_adapter *adapters[LOAM_MAX_ADAPTERS];
+    int n_adapters;
     int32_t n_vocab;
     uint64_t load_ns; /* opening the model and building the context */
 } session;
@@ -34,6 +40,10 @@ int session_prompt(session *s, const int32_t *ids, size_t n, loam_error *err);
 void catch_interrupt(void); /* from now on Ctrl-C sets a flag; a second one ends the process */
 bool interrupted(void);
 bool interrupted_abort(void *user); /* the same as a loam_abort_fn */
+
+/* adapters.c: what --lora and --control-vector add to the context; an exit code. session_close drops it. */
+int session_adapters(session *s, const options *o);
+void session_drop_adapters(session *s);
 
 /* default_model.c: the file of -m, or what stands in for it. NULL after a message. For free(). */
 char *model_path(const options *o);

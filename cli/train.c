@@ -111,23 +111,31 @@ static long long step_of(const char *line)
     return p ? strtoll(p + 7, NULL, 10) : 0;
 }
 
-/* Opens the log for appending; lines of steps behind `resumed` are dropped first. */
+/* Drops the lines of steps behind `resumed`: into another file, which takes the place of the log when it is whole. */
+static bool cut_log(const options *o, const char *path, int64_t resumed)
+{
+    buffer old = { 0 }, other = { 0 };
+    if (!read_file(o, path, &old)) return false;
+    buffer_add(&other, path, strlen(path));
+    buffer_add(&other, ".new", 4);
+    FILE *f = fopen(other.data, "we");
+    for (char *line = old.data, *end; f && line && (end = strchr(line, '\n')); line = end + 1) {
+        *end = 0;
+        if (step_of(line) <= resumed) fprintf(f, "%s\n", line);
+    }
+    bool done = f && fclose(f) == 0 && rename(other.data, path) == 0;
+    buffer_free(&old);
+    buffer_free(&other);
+    return done;
+}
+
+/* Opens the log: of a run that goes on for appending, else anew. */
 static int open_log(watcher *w, const char *path, int64_t resumed)
 {
-    buffer old = { 0 };
     if (!path) return EXIT_DONE;
-    if (resumed > 0 && access(path, R_OK) == 0 && !read_file(w->o, path, &old)) return EXIT_FAILED;
-    w->log = fopen(path, "we");
-    if (!w->log) {
-        buffer_free(&old);
-        return say_failed(w->o, "%s: the log cannot be written", path);
-    }
-    for (char *line = old.data, *end; line && (end = strchr(line, '\n')); line = end + 1) {
-        *end = 0;
-        if (step_of(line) <= resumed) fprintf(w->log, "%s\n", line);
-    }
-    buffer_free(&old);
-    return EXIT_DONE;
+    bool cut = resumed == 0 || access(path, F_OK) != 0 || cut_log(w->o, path, resumed);
+    w->log = cut ? fopen(path, resumed ? "ae" : "we") : NULL;
+    return w->log ? EXIT_DONE : say_failed(w->o, "%s: the log cannot be written", path);
 }
 
 /* ---- running ---- */
@@ -193,7 +201,7 @@ static void data_section(json *j, const options *o)
 /* "attn_q,attn_v" as a list. */
 static void lora_section(json *j, const options *o)
 {
-    if (!opt_given(o, OPT_LORA)) return;
+    if (!opt_given(o, OPT_LEARN_LORA)) return;
     json_open(j, "lora", '{');
     json_int(j, "rank", opt_int(o, OPT_LORA_RANK));
     json_num(j, "alpha", opt_num(o, OPT_LORA_ALPHA));
@@ -252,7 +260,7 @@ static void run_section(json *j, const options *o)
 
 static void describe(json *j, const options *o)
 {
-    bool lora = opt_given(o, OPT_LORA);
+    bool lora = opt_given(o, OPT_LEARN_LORA);
     json_open(j, NULL, '{');
     json_string(j, "base", opt_text(o, OPT_MODEL));
     data_section(j, o);
@@ -269,7 +277,7 @@ static void describe(json *j, const options *o)
 static int check_finetune(const options *o)
 {
     static const option_id of_adapters[] = { OPT_LORA_RANK, OPT_LORA_ALPHA, OPT_LORA_DROPOUT, OPT_LORA_TARGETS, OPT_MERGED, OPT_PEFT };
-    bool lora = opt_given(o, OPT_LORA);
+    bool lora = opt_given(o, OPT_LEARN_LORA);
     if (!opt_given(o, OPT_MODEL)) return say_usage(o, "-m FILE is missing: the model to tune");
     if (!opt_given(o, OPT_DATA)) return say_usage(o, "--data FILE is missing: what to learn from");
     if (!opt_given(o, OPT_TUNED) && !(lora && (opt_given(o, OPT_MERGED) || opt_given(o, OPT_PEFT))))

@@ -10,7 +10,8 @@ extern "C" {
 
 typedef struct loam_adapter loam_adapter;
 
-/* Opens a LoRA adapter in GGUF form for this model, which must outlive it; the data stays mapped. Errors: IO; FORMAT (not an
+/* Opens a LoRA adapter for this model, which must outlive it: a GGUF file, whose data stays mapped, or a folder of PEFT
+ * (adapter_config.json, adapter_model.safetensors). Errors: IO; FORMAT (not an
  * adapter, another architecture, a missing half, a tensor that the model does not have, a shape that does not fit: each by
  * name); UNSUPPORTED (another kind of adapter); NOMEM. On failure *out is NULL. */
 LOAM_API loam_status loam_adapter_open(loam_adapter **out, const loam_model *model, const char *path, loam_error *err);

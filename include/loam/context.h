@@ -24,9 +24,6 @@ extern "C" {
 
 typedef struct loam_context loam_context;
 
-/* Asked every few milliseconds during a decode; true stops it. It must not call back into the context. */
-typedef bool (*loam_abort_fn)(void *user);
-
 typedef struct loam_node loam_node; /* an operation of a decode, see below */
 /* First called with ask = true for each operation: true to be shown its result. Then with ask = false and the data; false
  * stops the decode, which returns 2. It is called by the thread that called loam_decode while the others wait. */
@@ -41,6 +38,10 @@ typedef enum loam_attention {
 
 typedef enum loam_rope_scaling { LOAM_ROPE_MODEL = -1, LOAM_ROPE_NONE = 0, LOAM_ROPE_LINEAR = 1, LOAM_ROPE_YARN = 2,
                                  LOAM_ROPE_LONGROPE = 3 } loam_rope_scaling;
+
+/* Whether rows of a cache of block types go through a Hadamard transform before they are rounded; queries and results are turned
+ * accordingly, so that only the rounding changes. AUTO: where it was measured to help (docs/cache-types.md). */
+typedef enum loam_cache_rotation { LOAM_ROTATION_AUTO = 0, LOAM_ROTATION_OFF = 1, LOAM_ROTATION_ON = 2 } loam_cache_rotation;
 
 /* Get it from loam_context_defaults(), then change what you need. */
 typedef struct loam_context_params {
@@ -75,6 +76,7 @@ typedef struct loam_context_params {
     loam_log_fn log;           /* messages about this context; default NULL: those of the library (loam_set_log) */
     void *log_user;
     loam_pool *pool, *pool_batch; /* lent from the start, as by loam_context_attach_pools; default NULL: own threads */
+    int32_t cache_rotation;    /* loam_cache_rotation; default LOAM_ROTATION_AUTO */
 } loam_context_params;
 
 LOAM_API loam_context_params loam_context_defaults(void);
@@ -136,6 +138,16 @@ typedef struct loam_batch {
     const int8_t *logits;             /* nonzero: outputs of this token are wanted; default: of the last one only */
 } loam_batch;
 
+/* How the last batch was spread over the devices of the model (loam_model_params.devices). */
+#define LOAM_MAX_DEVICES 16
+typedef struct loam_context_split {
+    int32_t n_devices;
+    int32_t n_splits;          /* runs of operations of one device */
+    int32_t n_copies;          /* values copied from device to device */
+    uint64_t buffers[LOAM_MAX_DEVICES]; /* bytes of intermediate results on each */
+} loam_context_split;
+LOAM_API bool loam_context_splits(const loam_context *ctx, loam_context_split *out); /* false before the first batch */
+
 /* Computes the batch and adds it to the cache. All or nothing: whatever is returned but 0, every sequence is as before.
  *    0  done
  *    1  the cache has no room for the batch: make it smaller, or remove tokens
@@ -185,10 +197,11 @@ LOAM_API int32_t loam_memory_seq_pos_min(const loam_context *ctx, int32_t seq); 
 LOAM_API int32_t loam_memory_seq_pos_max(const loam_context *ctx, int32_t seq); /* -1: empty */
 LOAM_API void loam_memory_clear(loam_context *ctx);
 LOAM_API bool loam_memory_can_shift(const loam_context *ctx);
-LOAM_API int64_t loam_memory_n_tokens(const loam_context *ctx); /* in the cache, shared ones once; 0 where it has no pages */
+LOAM_API int64_t loam_memory_n_tokens(const loam_context *ctx); /* in the cache; those that sequences got from each other
+                                                                     once at most; 0 where it has no pages */
 
 /* ---- the state of the sequences, in memory, in files, through a callback. Versioned, little-endian, with a checksum, bound
- * to the model and to the types of the cache; a context of another size takes it where it fits. What is decoded after a
+ * to the model, to the adapters and control vectors that are on, and to the types of the cache; a context of another size takes it where it fits. What is decoded after a
  * restore has the same bits. seq -1: all sequences; else that one, which a state of one sequence also replaces, whatever
  * its number was. Errors of loading: FORMAT (damaged, cut off, foreign), ARG (another model or cache, wrong kind), FULL (no
  * room), UNSUPPORTED (a newer version); the context is then as it was. ---- */

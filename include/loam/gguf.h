@@ -32,7 +32,8 @@ typedef struct loam_gguf_params {
 
 LOAM_API loam_gguf_params loam_gguf_defaults(void);
 
-/* Opens a file; of a split file the first part, PREFIX-00001-of-0000N.gguf, whose fellows are found by name. On success
+/* Opens a Hugging Face folder (config.json, safetensors, tokenizer files) as the directory that a conversion to GGUF would give,
+ * or a file; of a split file the first part, PREFIX-00001-of-0000N.gguf, whose fellows are found by name. On success
  * *out owns it, on failure *out is NULL. params NULL: the defaults. Costs milliseconds: tensor data is not read.
  * Errors: IO (path or part cannot be opened), FORMAT (malformed), UNSUPPORTED (version, byte order, removed element type),
  * ARG (not the first part: the message names it), NOMEM. */
@@ -40,6 +41,10 @@ LOAM_API loam_status loam_gguf_open(loam_gguf **out, const char *path, const loa
 
 /* The same over `size` bytes at data, which must stay as they are until loam_gguf_free. Other parts are not looked for. */
 LOAM_API loam_status loam_gguf_open_memory(loam_gguf **out, const void *data, size_t size, loam_error *err);
+
+/* Opens a LoRA adapter for the model in `base`: a GGUF file, or a folder of PEFT (adapter_config.json,
+ * adapter_model.safetensors) whose tensors are named and ordered as base's. Errors as loam_gguf_open. */
+LOAM_API loam_status loam_gguf_open_adapter(loam_gguf **out, const char *path, const loam_gguf *base, loam_error *err);
 
 /* Closes the file; everything that was handed out of it becomes invalid. NULL is fine. */
 LOAM_API void loam_gguf_free(loam_gguf *file);

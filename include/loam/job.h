@@ -62,7 +62,7 @@ typedef struct loam_job_event {
 typedef bool (*loam_job_watch)(void *user, const loam_job_event *event);
 
 /* Runs to the end. Errors: NUMERIC (the loss is not finite, or gradients were not for many steps: the step is named, and the
- * last checkpoint is as it was), ABORTED (watch said so; the message names the checkpoint), IO, NOMEM, FORMAT. */
+ * last checkpoint is as it was), ABORTED (watch said so; the message names the checkpoint, or the output that was written), IO, NOMEM, FORMAT. */
 LOAM_API loam_status loam_job_run(loam_job *job, loam_job_watch watch, void *user, loam_error *err);
 
 #ifdef __cplusplus

@@ -23,6 +23,13 @@ typedef enum loam_pooling {
     LOAM_POOLING_RANK = 4     /* scores of the model's classifier */
 } loam_pooling;
 
+/* How a model is spread over several devices. */
+typedef enum loam_split_mode {
+    LOAM_SPLIT_LAYER = 0,  /* each device has whole blocks */
+    LOAM_SPLIT_ROW = 1     /* each device has rows of every matrix of the blocks */
+} loam_split_mode;
+struct loam_devices; /* loam/device.h */
+
 /* Options of loam_model_open. Get them from loam_model_defaults(), then change what you need. */
 typedef struct loam_model_params {
     size_t struct_size;   /* set by loam_model_defaults() */
@@ -30,11 +37,18 @@ typedef struct loam_model_params {
     bool use_mlock;       /* ask the system to keep the weights in memory (default false); a refusal is only logged */
     bool vocab_only;      /* only metadata and tokenizer: no weights are bound (default false) */
     bool check_tensors;   /* read all weights once and refuse non-finite scales and values (default false) */
+    /* Several devices: results are the same bits on CPU devices. The set must outlive the model and its contexts. */
+    struct loam_devices *devices; /* NULL (default): the CPU as one */
+    int32_t n_gpu_layers; /* so many of the last blocks go to the devices behind the first; -1 (default): all devices share all blocks */
+    int32_t split_mode;   /* loam_split_mode; default LAYER */
+    const float *tensor_split; /* share of each CPU device, in any unit; NULL (default): equal */
+    const char *const *overrides; /* "REGEX=DEVICE": tensors whose names match go there, before all other rules; NULL (default) */
+    size_t n_overrides;
 } loam_model_params;
 
 LOAM_API loam_model_params loam_model_defaults(void);
 
-/* Opens a GGUF file (for a split file: its first part). On success *out owns the model; on failure *out is NULL.
+/* Opens a GGUF file (for a split file: its first part) or a Hugging Face folder. On success *out owns the model; on failure *out is NULL.
  * params NULL: the defaults. Errors: IO (file), FORMAT (malformed, a missing or misshapen tensor, each by name),
  * UNSUPPORTED (an architecture or feature that Loam does not have yet, by name), NOMEM. */
 LOAM_API loam_status loam_model_open(loam_model **out, const char *path, const loam_model_params *params, loam_error *err);

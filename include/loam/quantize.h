@@ -10,7 +10,7 @@
 
 #include <stdbool.h>
 
-#include "loam/imatrix.h"
+#include "loam/budget.h"
 #include "loam/tensor.h"
 
 #ifdef __cplusplus
@@ -57,6 +57,8 @@ typedef struct loam_quantize_params {
     const loam_imatrix *imatrix;     /* column weights for the encoders; default NULL */
     const char *imatrix_file;        /* its name, for the metadata of the file; default NULL */
     bool keep_split;                 /* of a split file as many parts are written, with the same tensors (default false: one file) */
+    const loam_budget *budget;       /* types by this plan, made for the same file, in place of `type`; its own column weights are
+                                        used where imatrix is NULL. Default NULL */
 } loam_quantize_params;
 
 LOAM_API loam_quantize_params loam_quantize_defaults(void);

@@ -102,8 +102,8 @@ LOAM_API loam_status loam_sampler_clone(loam_sampler **out, const loam_sampler *
 LOAM_API void loam_sampler_free(loam_sampler *sampler); /* NULL is fine */
 
 /* Chooses a token from logits [n_vocab], which are not modified. Tells nothing to the history: call loam_sampler_accept with
- * the id that is really used. LOAM_E_NUMERIC: a logit is NaN or +infinity (the message names its id), or every logit is
- * -infinity; LOAM_E_ARG: n_vocab below 1 or above 2^24, or a biased id outside the vocabulary; LOAM_E_NOMEM. After a failure the
+ * the id that is really used. A logit that is NaN or infinite is never chosen. LOAM_E_NUMERIC: no logit is finite;
+ * LOAM_E_ARG: n_vocab below 1 or above 2^24, or a biased id outside the vocabulary; LOAM_E_NOMEM. After a failure the
  * sampler is as before the call. */
 LOAM_API loam_status loam_sampler_sample(loam_sampler *sampler, const float *logits, int32_t n_vocab, int32_t *id,
                                          loam_error *err);

@@ -6,6 +6,7 @@
 #ifndef LOAM_STATUS_H
 #define LOAM_STATUS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -59,6 +60,10 @@ typedef struct loam_allocator {
 /* Installs the hook for the whole process; NULL restores the C library's. Call it before anything else of Loam:
  * blocks must be freed by the allocator that made them. */
 LOAM_API void loam_set_allocator(const loam_allocator *allocator);
+
+/* Asked every few milliseconds while something is computed; true stops it. It must not call back into what is being
+ * computed. */
+typedef bool (*loam_abort_fn)(void *user);
 
 /* Log levels, ascending in severity. */
 typedef enum loam_log_level { LOAM_LOG_DEBUG = 0, LOAM_LOG_INFO = 1, LOAM_LOG_WARN = 2, LOAM_LOG_ERROR = 3 } loam_log_level;

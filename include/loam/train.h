@@ -162,6 +162,127 @@ LOAM_API loam_status loam_trainer_save_model(const loam_trainer *trainer, const 
 /* The adapter as GGUF (F32). ARG where the trainer has none. */
 LOAM_API loam_status loam_trainer_save_adapter(const loam_trainer *trainer, const char *path, loam_error *err);
 
+/* ================ fitting networks of one's own: graphs of loam/tensor.h ================
+ *
+ *     loam_dataset_new(&ds, &(loam_dataset_params){ LOAM_F32, LOAM_F32, 64, 10, 1000, 10 }, &err);   // fill data and labels
+ *     loam_opt_params p = loam_opt_defaults(LOAM_LOSS_CROSS_ENTROPY);
+ *     p.graph = g, p.inputs = x, p.outputs = logits, p.parameters = weights, p.n_parameters = 4;     // static graph
+ *     loam_opt_fit(&p, ds, &(loam_fit_params){ .n_epochs = 10, .n_logical = 100, .validation = 0.1 }, &err);
+ *
+ * What is learned is written where loam_tensor_bind said that the parameters' data lie. */
+
+/* ---- data: n points and their labels, in shards that are shuffled and copied as a whole ---- */
+
+typedef struct loam_dataset loam_dataset;
+typedef struct loam_dataset_params {
+    loam_type type_data, type_label; /* F32 or I32 */
+    int64_t ne_data, ne_label;       /* values of a point and of its label; ne_label 0: none */
+    int64_t n, n_shard;              /* points; of a shard, a divisor of n */
+} loam_dataset_params;
+
+LOAM_API loam_status loam_dataset_new(loam_dataset **out, const loam_dataset_params *params, loam_error *err); /* ARG, NOMEM */
+LOAM_API void loam_dataset_free(loam_dataset *ds);
+LOAM_API int64_t loam_dataset_n(const loam_dataset *ds);
+LOAM_API void *loam_dataset_data(loam_dataset *ds);   /* [n][ne_data], to be filled; zeros at first */
+LOAM_API void *loam_dataset_labels(loam_dataset *ds); /* [n][ne_label]; NULL where there are none */
+/* Copies batch `i` of `count` points, in shuffled order; labels may be NULL. ARG: beyond the end, not made of whole shards. */
+LOAM_API loam_status loam_dataset_batch(const loam_dataset *ds, int64_t i, int64_t count, void *data, void *labels, loam_error *err);
+
+/* ---- parameters of the optimizer: asked for before every step ---- */
+
+typedef enum loam_loss { LOAM_LOSS_MEAN, LOAM_LOSS_SUM, LOAM_LOSS_CROSS_ENTROPY, LOAM_LOSS_SQUARED_ERROR } loam_loss;
+typedef enum loam_build { LOAM_BUILD_FORWARD = 10, LOAM_BUILD_GRAD = 20, LOAM_BUILD_OPT = 30 } loam_build;
+
+typedef struct loam_opt_rates {
+    struct { float alpha, beta1, beta2, eps, wd; } adamw; /* 1e-3, 0.9, 0.999, 1e-8, 0 */
+    struct { float alpha, wd; } sgd;                      /* 1e-3, 0 */
+} loam_opt_rates;
+typedef loam_opt_rates (*loam_opt_rates_fn)(void *user);
+LOAM_API loam_opt_rates loam_opt_rates_default(void *user);  /* the numbers above */
+LOAM_API loam_opt_rates loam_opt_rates_constant(void *user); /* user points to a loam_opt_rates */
+
+typedef struct loam_opt loam_opt;
+typedef struct loam_opt_params {
+    size_t struct_size;              /* set by loam_opt_defaults() */
+    loam_graph *graph;               /* with inputs and outputs: static; else each evaluation has its own (loam_opt_prepare) */
+    loam_tensor *inputs, *outputs;   /* points are the last axis of inputs, bound by the optimizer */
+    loam_tensor *const *parameters;  /* F32 tensors with data, of every graph: what learns */
+    size_t n_parameters;
+    loam_loss loss;
+    loam_build build;                /* OPT */
+    int32_t period;                  /* evaluations with gradients to a step; 1 */
+    loam_optimizer optimizer;        /* ADAMW, SGD */
+    loam_opt_rates_fn rates;
+    void *rates_user;
+    int32_t n_threads;               /* 0: the CPUs of this process */
+    uint64_t seed;                   /* of shuffling and dropout */
+} loam_opt_params;
+LOAM_API loam_opt_params loam_opt_defaults(loam_loss loss);
+
+/* The graph is the optimizer's until loam_opt_free: it is not evaluated otherwise. Errors: ARG (by name), UNSUPPORTED (an
+ * operation without a gradient, by name), NOMEM. */
+LOAM_API loam_status loam_opt_new(loam_opt **out, const loam_opt_params *params, loam_error *err);
+LOAM_API void loam_opt_free(loam_opt *opt);
+LOAM_API void loam_opt_reset(loam_opt *opt, bool optimizer);  /* gradients; with optimizer also moments and steps */
+LOAM_API bool loam_opt_is_static(const loam_opt *opt);
+/* Of the current graph; data until the next loam_opt_alloc. */
+LOAM_API float *loam_opt_inputs(loam_opt *opt);
+LOAM_API const float *loam_opt_outputs(loam_opt *opt);        /* NULL before an evaluation */
+LOAM_API float *loam_opt_labels(loam_opt *opt);               /* as outputs; NULL where the loss has none */
+LOAM_API double loam_opt_loss(const loam_opt *opt);           /* of the last evaluation */
+LOAM_API const int32_t *loam_opt_pred(const loam_opt *opt);   /* cross-entropy: largest output of each point */
+LOAM_API int64_t loam_opt_n_correct(const loam_opt *opt);     /* -1: no predictions */
+LOAM_API const float *loam_opt_grad(const loam_opt *opt, const loam_tensor *parameter); /* accumulated; NULL: does not learn */
+
+/* ---- one evaluation: (dynamic: prepare) -> alloc -> fill inputs and labels -> eval ---- */
+
+/* parameters: the same tensors in the new graph, in the order of loam_opt_params. */
+LOAM_API loam_status loam_opt_prepare(loam_opt *opt, loam_graph *g, loam_tensor *inputs, loam_tensor *outputs,
+                                      loam_tensor *const *parameters, loam_error *err);
+LOAM_API loam_status loam_opt_alloc(loam_opt *opt, bool backward, loam_error *err);
+
+typedef struct loam_opt_result loam_opt_result;
+LOAM_API loam_status loam_opt_result_new(loam_opt_result **out, loam_error *err);
+LOAM_API void loam_opt_result_free(loam_opt_result *r);
+LOAM_API void loam_opt_result_reset(loam_opt_result *r);
+LOAM_API int64_t loam_opt_result_n(const loam_opt_result *r); /* points */
+/* Mean over the batches (SUM: their sum) with its standard error: NaN for fewer than two batches; 0 and NaN when empty. */
+LOAM_API void loam_opt_result_loss(const loam_opt_result *r, double *loss, double *uncertainty);
+LOAM_API const int32_t *loam_opt_result_pred(const loam_opt_result *r); /* in the order of evaluation */
+LOAM_API void loam_opt_result_accuracy(const loam_opt_result *r, double *accuracy, double *uncertainty); /* NaN: no predictions */
+
+/* Runs what alloc has set up; takes a step when `period` evaluations with gradients are complete. result may be NULL.
+ * NUMERIC: the loss is not finite (nothing is learned from it). */
+LOAM_API loam_status loam_opt_eval(loam_opt *opt, loam_opt_result *result, loam_error *err);
+
+/* ---- many ---- */
+
+/* Shuffles the shards of the first n points (negative: all). */
+LOAM_API loam_status loam_opt_shuffle(loam_opt *opt, loam_dataset *ds, int64_t n, loam_error *err);
+
+/* Called after each batch, i of n; start: microseconds of a clock when the pass began. false: stop (ABORTED). */
+typedef bool (*loam_opt_progress_fn)(void *user, bool train, const loam_opt *opt, const loam_opt_result *result, const int64_t batch[2],
+                                     int64_t start);
+typedef struct loam_epoch {
+    loam_opt_result *train, *eval;   /* either may be NULL */
+    int64_t split;                   /* points below learn, the rest is evaluated; negative: all learn */
+    loam_opt_progress_fn progress;   /* NULL: nobody looks */
+    void *user;
+} loam_epoch;
+/* One pass over the data; static graphs. Labels: a row of floats as outputs have; for cross-entropy also one I32, the number of
+ * the class (-1: the point does not count). */
+LOAM_API loam_status loam_opt_epoch(loam_opt *opt, loam_dataset *ds, const loam_epoch *e, loam_error *err);
+
+typedef struct loam_fit_params {
+    int64_t n_epochs, n_logical;     /* points to a step: a multiple of the graph's batch */
+    double validation;               /* part of the points that is only evaluated, 0 .. below 1 */
+    loam_opt_progress_fn progress;
+    void *user;
+} loam_fit_params;
+/* Shuffles all points once and those that learn before each epoch. The user pointer of params->rates becomes the address of
+ * the epoch's number (int64_t, from 1), unless it is set. */
+LOAM_API loam_status loam_opt_fit(const loam_opt_params *params, loam_dataset *ds, const loam_fit_params *fit, loam_error *err);
+
 #ifdef __cplusplus
 }
 #endif

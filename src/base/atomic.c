@@ -28,17 +28,16 @@ loam_status atomic_open(atomic_file **out, const char *path, loam_error *err)
     *out = NULL;
     loam_status target = os_check_target(path, err);
     if (target != LOAM_OK) return target;
-    size_t len = strlen(path), room = len + 32;
     atomic_file *a = mem_zalloc(sizeof *a);
-    if (a) {
-        a->path = mem_strdup(path, len);
-        a->temporary = mem_alloc(room);
-    }
-    if (!a || !a->path || !a->temporary) {
+    if (!a) return fail_nomem(err, "a file to write", sizeof *a);
+    loam_status followed = os_follow_link(path, &a->path, err);
+    size_t room = a->path ? strlen(a->path) + 32 : 0;
+    a->temporary = a->path ? mem_alloc(room) : NULL;
+    if (!a->temporary) {
         atomic_free(a);
-        return fail_nomem(err, "a file to write", sizeof *a + 2 * room);
+        return followed != LOAM_OK ? followed : fail_nomem(err, "a file to write", room);
     }
-    snprintf(a->temporary, room, "%s.tmp-%llu", path, (unsigned long long)os_process_id());
+    snprintf(a->temporary, room, "%s.tmp-%llu", a->path, (unsigned long long)os_process_id());
     a->stream = create(a->temporary);
     if (!a->stream) {
         loam_status s = fail_sys(err, errno, "%s: cannot create", a->temporary);

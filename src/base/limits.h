@@ -13,6 +13,8 @@
 #define LIMIT_DIMS 4                         /* dimensions of a tensor */
 #define LIMIT_SPLITS 65535u                  /* parts of a split file: a uint16 in the format */
 #define LIMIT_JSON_BYTES (1u << 28)          /* a JSON document: the largest tokenizer.json have some 40 MB */
+#define LIMIT_ST_HEADER (100u << 20)         /* header of a safetensors file: the format's limit */
+#define LIMIT_ST_DIMS 8                      /* dimensions of a safetensors tensor */
 
 /* Text */
 #define LIMIT_TOKEN_BYTES (1u << 16)         /* one vocabulary entry */
@@ -31,5 +33,10 @@
 #define LIMIT_CONTEXT (1 << 26)              /* tokens of a context */
 #define LIMIT_BATCH (1 << 20)                /* tokens of a batch */
 #define LIMIT_THREADS 512                    /* threads of a pool */
+
+/* Graphs of the caller */
+#define LIMIT_CUSTOM_INPUTS 64               /* inputs of a custom operation: more belong into one tensor */
+#define LIMIT_DEVICES 16                     /* devices of a scheduler */
+#define LIMIT_TENSOR_BYTES (1ll << 46)       /* of one tensor: keeps products of extents and strides inside 64 bits */
 
 #endif

@@ -1,6 +1,7 @@
 /* os_linux.c - see os.h. Linux only; another system gets a file of its own. */
 #include "base/os.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -77,6 +78,18 @@ void os_file_close(os_file *f)
     memset(f, 0, sizeof *f);
 }
 
+bool os_is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+bool os_is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 bool os_file_lock(const os_file *f) { return f->size == 0 || mlock(f->data, (size_t)f->size) == 0; }
 
 void os_file_prefetch(const os_file *f, uint64_t offset, uint64_t bytes)
@@ -93,12 +106,31 @@ bool os_same_file(const char *a, const char *b)
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+loam_status os_make_folder(const char *path, loam_error *err)
+{
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) return LOAM_OK;
+    return fail_sys(err, errno, "%s: the folder cannot be made", path);
+}
+
 loam_status os_check_target(const char *path, loam_error *err)
 {
     struct stat st;
     if (stat(path, &st) != 0 || S_ISREG(st.st_mode)) return LOAM_OK;
     if (S_ISDIR(st.st_mode)) return fail_sys(err, EISDIR, "%s", path);
     return fail(err, LOAM_E_IO, "%s: exists and is not a regular file; it is left alone", path);
+}
+
+loam_status os_follow_link(const char *path, char **out, loam_error *err)
+{
+    char target[PATH_MAX];
+    struct stat st;
+    *out = NULL;
+    if (lstat(path, &st) == 0 && S_ISLNK(st.st_mode)) {
+        if (!realpath(path, target)) return fail_sys(err, errno, "%s: the link leads nowhere", path);
+        path = target;
+    }
+    *out = mem_strdup(path, strlen(path));
+    return *out ? LOAM_OK : fail_nomem(err, "a path", strlen(path) + 1);
 }
 
 loam_status os_replace(const char *from, const char *to, loam_error *err)
@@ -260,3 +292,7 @@ void os_futex_wait(const uint32_t *word, uint32_t expected)
 void os_futex_wake_all(const uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0); }
 
 void os_yield(void) { sched_yield(); }
+
+void *os_library_open(const char *name) { return dlopen(name, RTLD_NOW | RTLD_LOCAL); }
+void *os_library_symbol(void *library, const char *name) { return dlsym(library, name); }
+void os_library_close(void *library) { dlclose(library); }

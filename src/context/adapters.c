@@ -1,4 +1,7 @@
 /* adapters.c - which adapters and control vectors a context adds, and how strongly for each token. */
+#define XXH_STATIC_LINKING_ONLY
+#include <xxhash.h>
+
 #include <math.h>
 #include <string.h>
 
@@ -115,4 +118,33 @@ loam_status loam_context_set_control(loam_context *ctx, const float *data, size_
     ctx->control = w;
     ctx->control_data = copy;
     return LOAM_OK;
+}
+
+/* Enough of an adapter's weights to tell it from others of the same shapes. */
+static uint64_t adapter_fingerprint(const loam_adapter *a, uint64_t h)
+{
+    for (int i = 0; i < a->n_pairs; i++) {
+        const weight *both[] = { a->pairs[i].a, a->pairs[i].b };
+        h = XXH64(&a->pairs[i].scale, sizeof a->pairs[i].scale, h);
+        for (int j = 0; j < 2; j++) {
+            h = XXH64(both[j]->ne, sizeof both[j]->ne, h);
+            h = XXH64(both[j]->data, both[j]->row_bytes, h);
+        }
+    }
+    return h;
+}
+
+uint64_t context_fingerprint(const loam_context *ctx, int32_t seq)
+{
+    uint64_t h = model_fingerprint(ctx->model);
+    size_t first = seq < 0 ? 0 : (size_t)seq, end = seq < 0 ? ctx->p.n_seq_max : first + 1;
+    for (int i = 0; i < ctx->n_adapters; i++)
+        for (size_t q = first; q < end; q++) {
+            float s = ctx->strengths[q * LOAM_MAX_ADAPTERS + (size_t)i];
+            bool news = q == first || s != ctx->strengths[first * LOAM_MAX_ADAPTERS + (size_t)i];
+            if (s != 0.0f && news) h = XXH64(&s, sizeof s, adapter_fingerprint(ctx->adapters[i], h + q - first));
+        }
+    for (int i = 0; ctx->control && i < model_n_layer(ctx->model); i++)
+        if (ctx->control[i].data) h = XXH64(ctx->control[i].data, ctx->control[i].row_bytes, h + (uint64_t)i);
+    return h;
 }

@@ -71,6 +71,13 @@ static bool same_shape(const plan_shape *a, const plan_shape *b)
            a->watched == b->watched;
 }
 
+static void drop_plan(kept_plan *k)
+{
+    sched_plan_free(k->spread);
+    plan_free(k->p);
+    *k = (kept_plan){ 0 };
+}
+
 loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error *err)
 {
     kept_plan *oldest = &ctx->plans[0];
@@ -85,20 +92,28 @@ loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error
         if (!k->p || (oldest->p && k->used < oldest->used)) oldest = k;
     }
     plan *p;
+    sched_plan *spread = NULL;
     loam_status status = make_plan(ctx, &s, &p, err);
-    if (status == LOAM_OK) status = fit_buffers(ctx, p, err);
+    if (status == LOAM_OK) status = model_devices(ctx->model) ? context_spread(ctx, p, &spread, err) : fit_buffers(ctx, p, err);
     if (status != LOAM_OK) {
         plan_free(p);
         return status;
     }
-    plan_free(oldest->p);
-    *oldest = (kept_plan){ s, ctx->p.embeddings, causal, ++ctx->clock, p };
+    drop_plan(oldest);
+    *oldest = (kept_plan){ s, ctx->p.embeddings, causal, ++ctx->clock, p, spread };
     ctx->perf.n_plans++;
     *out = p;
     return LOAM_OK;
 }
 
 /* ---- life ---- */
+
+/* By measurement (docs/cache-types.md): levels around zero gain from it below 8 bits, levels above a minimum lose. */
+static bool rotates(const loam_context_params *p, loam_type type)
+{
+    if (p->cache_rotation != LOAM_ROTATION_AUTO) return p->cache_rotation == LOAM_ROTATION_ON;
+    return type == LOAM_Q5_0 || type == LOAM_Q4_0 || type == LOAM_IQ4_NL;
+}
 
 static memory_params memory_of(const loam_context *ctx)
 {
@@ -114,7 +129,8 @@ static memory_params memory_of(const loam_context *ctx)
     }
     return (memory_params){
         .layers = ctx->layers, .n_layer = n, .n_ctx = p->n_ctx, .n_ctx_seq = ctx->n_ctx_seq, .n_seq_max = (int)p->n_seq_max,
-        .n_batch = (int)p->n_batch, .k_type = p->type_k, .v_type = p->type_v, .n_rs_seq = (int)p->n_rs_seq,
+        .n_batch = (int)p->n_batch, .k_type = p->type_k, .v_type = p->type_v,
+        .k_rotated = rotates(p, p->type_k), .v_rotated = rotates(p, p->type_v), .n_rs_seq = (int)p->n_rs_seq,
         .n_encode = (n && model_has_cross(ctx->model) ? (int64_t)p->n_ctx : 0) + p->n_batch,
     };
 }
@@ -177,6 +193,7 @@ static loam_status build(loam_context *ctx, const loam_context_params *params, b
     memory_params mp = memory_of(ctx);
     status = memory_estimate(&mp, &use.cache, err);
     if (status == LOAM_OK && !estimate) status = check_memory(&use, err);
+    if (status == LOAM_OK) status = context_charge(ctx, use.cache, err);
     if (status == LOAM_OK) status = memory_new(&ctx->mem, &mp, err);
     if (estimate || empty) ctx->n_most = ctx->p.n_threads > ctx->p.n_threads_batch ? ctx->p.n_threads : ctx->p.n_threads_batch;
     else if (status == LOAM_OK) status = context_start_threads(ctx, err);
@@ -225,8 +242,7 @@ loam_status loam_context_estimate(const loam_model *model, const loam_context_pa
 void context_drop_plans(loam_context *ctx)
 {
     for (int i = 0; i < PLANS_KEPT; i++) {
-        plan_free(ctx->plans[i].p);
-        ctx->plans[i] = (kept_plan){ 0 };
+        drop_plan(&ctx->plans[i]);
     }
 }
 
@@ -234,6 +250,7 @@ void loam_context_free(loam_context *ctx)
 {
     if (!ctx) return;
     context_drop_plans(ctx);
+    context_refund(ctx);
     os_release(ctx->arena, (size_t)ctx->arena_bytes);
     os_release(ctx->scratch, ctx->scratch_stride * (size_t)ctx->n_most);
     os_release(ctx->shared, ctx->shared_bytes);

@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "base/pool.h"
+#include "device/sched.h"
 #include "graph/plan.h"
 #include "loam/context.h"
 #include "memory/memory.h"
@@ -26,6 +27,7 @@ typedef struct kept_plan {
     bool want_embd, causal;
     uint64_t used;                 /* when it ran last: the oldest makes room */
     plan *p;
+    sched_plan *spread;            /* the same on several devices, with memory there; else NULL */
 } kept_plan;
 
 /* A batch with every default filled in. Arrays have room for n_batch tokens. */
@@ -50,10 +52,12 @@ struct loam_context {
     int64_t n_ctx_seq;
     memory *mem;
     memory_layer *layers;
-    pool *threads;                 /* own ones; NULL while pools are lent, or where one thread is all */
+    bool running;                  /* inside a decode: callbacks must not come back in */
+    pool *threads;                 /* own ones; NULL while pools are lent */
     int n_most;                    /* threads that plans and buffers are made for */
     const kernels *k;
     kept_plan plans[PLANS_KEPT];
+    uint64_t charged[LIMIT_DEVICES]; /* bytes of the cache on each device */
     uint64_t clock;
     uint8_t *arena, *scratch, *shared;
     uint64_t arena_bytes;
@@ -98,7 +102,7 @@ pool *context_pool(const loam_context *ctx, int n_tokens);
 loam_status context_start_threads(loam_context *ctx, loam_error *err);
 loam_status context_fit_threads(loam_context *ctx, int n, loam_error *err);
 
-/* Forgets all kept plans: they were made for other adapters or threads. */
+/* Forgets all kept plans: they were made for other adapters, threads or weights. */
 void context_drop_plans(loam_context *ctx);
 /* Room for n output rows. */
 loam_status context_fit_outputs(loam_context *ctx, size_t n, bool logits, loam_error *err);
@@ -107,6 +111,12 @@ loam_status context_fit_outputs(loam_context *ctx, size_t n, bool logits, loam_e
 loam_status context_plan(loam_context *ctx, plan_shape s, plan **out, loam_error *err);
 /* A run of p with the context's buffers and threads, for n tokens. */
 plan_run context_run(loam_context *ctx, plan *p, int n);
+/* devices.c: p on the devices of the model, with memory there; the cache's bytes are counted on the devices of its blocks. */
+loam_status context_spread(loam_context *ctx, plan *p, sched_plan **out, loam_error *err);
+loam_status context_charge(loam_context *ctx, uint64_t cache_bytes, loam_error *err);
+void context_refund(loam_context *ctx);
+/* Runs it, on whatever devices the model is. */
+loam_status context_execute(loam_context *ctx, plan_run *run);
 
 /* pool.c: settles the kind when the context is made; room for results; one row per sequence of the batch from its embeddings. */
 loam_status pooling_settle(loam_context *ctx, loam_error *err);
@@ -123,6 +133,9 @@ void context_set_watch(loam_context *ctx, context_watch_fn fn, void *user);
 
 /* Shows a step to the observer; plan_run.observe of a context that has one. */
 bool context_observe(void *ctx, const value *v, worker *w, bool ask, uint64_t ns);
+
+/* Of the model with the adapters and control vectors that are on for a sequence, -1: for all: what a state belongs to. */
+uint64_t context_fingerprint(const loam_context *ctx, int32_t seq);
 
 /* Strength of every adapter for every token of the filled batch. */
 void context_fill_strengths(loam_context *ctx);

@@ -78,7 +78,8 @@ static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loa
     run.outputs[OUTPUT_LOGITS] = ctx->logits ? ctx->logits + (size_t)*row * (size_t)loam_model_n_vocab(ctx->model) : NULL;
     run.outputs[OUTPUT_EMBD] = ctx->p.embeddings ? ctx->embeddings + (size_t)*row * (size_t)loam_model_n_embd(ctx->model) : NULL;
     status = memory_view(ctx->mem, first, n, b->pos + first, &run.kv);
-    if (status == LOAM_OK) status = plan_execute(&run);
+    if (status == LOAM_OK) status = context_execute(ctx, &run);
+    if (status == LOAM_E_ARG) return fail(err, LOAM_E_UNSUPPORTED, "called from inside a run of the same threads");
     *row += n_out;
     ctx->perf.cache_bytes += atomic_load(&run.cache_bytes);
     return status == LOAM_E_ABORTED ? fail(err, LOAM_E_ABORTED, "the %s stopped the batch", ctx->p.observe ? "observer or the abort callback" : "abort callback") : status;
@@ -132,6 +133,18 @@ static int code_of(loam_status status)
     }
 }
 
+static int run_batch(loam_context *ctx, const loam_batch *batch, bool encode, loam_error *err);
+
+/* A callback of a decode that calls for another one of the same context is refused. */
+static int enter(loam_context *ctx, const loam_batch *batch, bool encode, loam_error *err)
+{
+    if (ctx->running) return code_of(fail(err, LOAM_E_ARG, "called from inside a decode of the same context"));
+    ctx->running = true;
+    int code = run_batch(ctx, batch, encode, err);
+    ctx->running = false;
+    return code;
+}
+
 static int run_batch(loam_context *ctx, const loam_batch *batch, bool encode, loam_error *err)
 {
     if (context_is_empty(ctx)) return code_of(fail(err, LOAM_E_ARG, "the model was opened for its vocabulary only: nothing can be computed"));
@@ -161,7 +174,7 @@ static int run_batch(loam_context *ctx, const loam_batch *batch, bool encode, lo
 int loam_decode(loam_context *ctx, const loam_batch *batch, loam_error *err)
 {
     if (!ctx || !batch) return code_of(fail(err, LOAM_E_ARG, "loam_decode: %s is NULL", ctx ? "batch" : "context"));
-    return run_batch(ctx, batch, model_keeps_nothing(ctx->model), err);
+    return enter(ctx, batch, model_keeps_nothing(ctx->model), err);
 }
 
 int loam_encode(loam_context *ctx, const loam_batch *batch, loam_error *err)
@@ -169,7 +182,7 @@ int loam_encode(loam_context *ctx, const loam_batch *batch, loam_error *err)
     if (!ctx || !batch) return code_of(fail(err, LOAM_E_ARG, "loam_encode: %s is NULL", ctx ? "batch" : "context"));
     if (!loam_model_has_encoder(ctx->model))
         return code_of(fail(err, LOAM_E_ARG, "architecture '%s' has no encoder", loam_model_architecture(ctx->model)));
-    return run_batch(ctx, batch, true, err);
+    return enter(ctx, batch, true, err);
 }
 
 /* ---- outputs ---- */

@@ -9,7 +9,7 @@ void context_set_watch(loam_context *ctx, context_watch_fn fn, void *user)
 
 static void fill(loam_node *n, const value *v, const worker *w, bool with_data)
 {
-    *n = (loam_node){ .op = op_name(v->op), .name = v->name, .layer = v->layer, .id = v->id, .type = v->type };
+    *n = (loam_node){ .op = op_name(v->op), .name = v->name, .layer = v->layer, .id = v->uid, .type = v->type };
     for (int i = 0; i < 4; i++) n->ne[i] = v->ne[i], n->nb[i] = v->nb[i];
     if (with_data) n->data = value_data(v, w);
 }

@@ -100,7 +100,7 @@ static loam_status through_weights(loam_context *ctx, loam_error *err)
     plan_run run = context_run(ctx, p, ctx->n_rows);
     run.inputs[INPUT_EMBD] = ctx->rows;
     run.outputs[OUTPUT_EMBD] = ctx->pooled;
-    status = plan_execute(&run);
+    status = context_execute(ctx, &run);
     if (status != LOAM_OK) return fail(err, status, "the abort callback stopped the batch");
     for (int i = 0; i < ctx->n_rows && ctx->pooling == LOAM_POOLING_RANK && model_rank_softmax(ctx->model); i++)
         softmax(ctx->pooled + (size_t)i * (size_t)ctx->n_pooled, ctx->n_pooled);

@@ -46,7 +46,7 @@ static loam_status move(loam_context *ctx, int32_t seq, const int32_t range_[2],
     if (to[0] >= to[1] || (add == 0 && div == 1)) return LOAM_OK;
     loam_status status = memory_seq_move(ctx->mem, seq, to, add, div);
     if (status == LOAM_E_UNSUPPORTED) return fail(err, status, "sequence %d: tokens that its window would need again are gone", seq);
-    return status == LOAM_OK ? status : fail(err, status, "moving sequence %d: no free page for what it shares with others", seq);
+    return status == LOAM_OK ? status : fail(err, status, "moving sequence %d: %s", seq, loam_status_text(status));
 }
 
 loam_status loam_memory_seq_add(loam_context *ctx, int32_t seq, int32_t p0, int32_t p1, int32_t delta, loam_error *err)

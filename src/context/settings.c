@@ -105,6 +105,10 @@ loam_status context_settle(loam_context *ctx, const loam_context_params *given, 
     if (status != LOAM_OK) return status;
     if (p->rope_scaling < LOAM_ROPE_MODEL || p->rope_scaling > LOAM_ROPE_LONGROPE)
         return fail(err, LOAM_E_ARG, "rope_scaling: %d is not a loam_rope_scaling", p->rope_scaling);
+    if (p->cache_rotation < LOAM_ROTATION_AUTO || p->cache_rotation > LOAM_ROTATION_ON)
+        return fail(err, LOAM_E_ARG, "cache_rotation: %d is not a loam_cache_rotation", p->cache_rotation);
+    if (p->cache_rotation < LOAM_ROTATION_AUTO || p->cache_rotation > LOAM_ROTATION_ON)
+        return fail(err, LOAM_E_ARG, "cache_rotation: %d is not a loam_cache_rotation", p->cache_rotation);
     if (p->attention < LOAM_ATTENTION_MODEL || p->attention > LOAM_ATTENTION_NON_CAUSAL)
         return fail(err, LOAM_E_ARG, "attention: %d is not a loam_attention", (int)p->attention);
     if (p->attention == LOAM_ATTENTION_MODEL)

@@ -87,7 +87,9 @@ static void turn_slot(void *user, int group, int32_t slot, int32_t shift)
         make_table(t, how.table, shift);
         for (int h = 0; h < l->shape.n_kv_head; h++) {
             move_key(t->ctx->k, l, slot, h, t->row, false);
+            if (l->shape.k_rotated) t->ctx->k->hadamard(t->row, l->shape.k_dim, l->shape.k_rotated);
             t->ctx->k->rope(t->row + how.offset, t->table, t->table + pairs, pairs, how.neox);
+            if (l->shape.k_rotated) t->ctx->k->hadamard(t->row, l->shape.k_dim, l->shape.k_rotated);
             move_key(t->ctx->k, l, slot, h, t->row, true);
         }
     }

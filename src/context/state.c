@@ -60,7 +60,7 @@ loam_status loam_state_write(loam_context *ctx, int32_t seq, const int32_t *toke
     memcpy(head, "LOAMSTAT", 8);
     le(head + 8, STATE_VERSION, 4);
     le(head + 12, seq >= 0, 4);
-    le(head + 16, model_fingerprint(ctx->model), 8);
+    le(head + 16, context_fingerprint(ctx, seq), 8);
     le(head + 24, memory_geometry(ctx->mem), 8);
     le(head + 32, n_tokens, 4);
     bool ok = emit(&o, head, sizeof head);
@@ -154,7 +154,7 @@ static loam_status check_head(const loam_context *ctx, int32_t seq, reader *r, l
     if (r->end < STATE_HEAD + 8) return fail_at(err, LOAM_E_FORMAT, r->end, "state: cut off");
     if (XXH64(r->data, (size_t)r->end - 8, 0) != le64(r->data + r->end - 8))
         return fail_at(err, LOAM_E_FORMAT, r->end - 8, "state: the checksum is wrong: damaged or cut off");
-    if (model != model_fingerprint(ctx->model)) return fail_at(err, LOAM_E_ARG, 16, "state: of another model");
+    if (model != context_fingerprint(ctx, seq)) return fail_at(err, LOAM_E_ARG, 16, "state: of another model, or with other adapters or control vectors");
     if (geometry != memory_geometry(ctx->mem))
         return fail_at(err, LOAM_E_ARG, 24, "state: of a context with other cache types or windows");
     if (kind > 1 || (kind == 1) != (seq >= 0))

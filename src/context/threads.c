@@ -16,7 +16,7 @@ pool *context_pool(const loam_context *ctx, int n_tokens)
 /* Own threads, as many as buffers are made for. */
 static loam_status start_own(loam_context *ctx, loam_error *err)
 {
-    return ctx->threads || ctx->n_most == 1 ? LOAM_OK : pool_new(&ctx->threads, ctx->n_most, err);
+    return ctx->threads ? LOAM_OK : pool_new(&ctx->threads, ctx->n_most, err);
 }
 
 loam_status context_start_threads(loam_context *ctx, loam_error *err)

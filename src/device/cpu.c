@@ -21,7 +21,10 @@ part part_of(const step *s, const worker *w)
     part p = { 0, v->ne[2], 0, row_values(v) };
     range r;
     if (s->split == SPLIT_COPY) return p;
-    if (s->split == SPLIT_ROWS) {
+    if (s->heads) {
+        r = range_of(s->heads, 1, w->ith, w->nth);
+        p.c0 = p.c1 / s->heads * r.first, p.c1 = p.c1 / s->heads * r.last;
+    } else if (s->split == SPLIT_ROWS) {
         r = range_of(p.c1, ROW_UNIT, w->ith, w->nth);
         p.c0 = r.first, p.c1 = r.last;
     } else {
@@ -40,6 +43,7 @@ static size_t scratch(const value *v, int n_threads)
     case OP_MATMUL:
     case OP_MATMUL_HEADS:
     case OP_EXPERTS: return mul_scratch(v->src[0]->ne[0]) + 64;
+    case OP_KV_WRITE: return (size_t)max64(v->src[0]->ne[0], v->src[1]->ne[0]) * sizeof(float);
     case OP_ATTENTION: return cpu_attention_scratch(v);
     case OP_CONV: return (size_t)(v->src[1]->ne[0] * v->ne[0]) * sizeof(float);
     default: return 0;

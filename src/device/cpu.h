@@ -45,6 +45,8 @@ static inline int64_t cpu_stretch(const value *x, int64_t c, int64_t end)
 {
     return !x || row_whole(x) ? end : min64(end, (c / x->ne[0] + 1) * x->ne[0]);
 }
+/* Rows [r.first, r.last) of a product in pieces, between which an abort is noticed. a holds all but w, y and rows of a piece. */
+void cpu_product(worker *w, mul_args a, mul_fn f, range r);
 
 size_t cpu_attention_scratch(const value *v);
 size_t cpu_attention_shared(const value *v, int64_t max_pages);

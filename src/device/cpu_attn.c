@@ -41,6 +41,21 @@ static void store_key(const kernels *k, loam_type type, const float *x, int dim,
     }
 }
 
+static void store_value(const kernels *k, const page_shape *s, const float *x, int slot, uint8_t *head)
+{
+    k->encode[s->v_type](x, head + s->v_head_bytes / PAGE_SLOTS * (uint64_t)slot, s->v_dim);
+}
+
+/* A head as the cache keeps it; in the thread's scratch where it is turned. */
+static const float *rotated(const worker *w, const float *x, int dim, int block)
+{
+    if (!block) return x;
+    float *y = (float *)(void *)w->scratch;
+    memcpy(y, x, (size_t)dim * sizeof *y);
+    w->run->k->hadamard(y, dim, block);
+    return y;
+}
+
 void run_kv_write(const step *s, worker *w)
 {
     const value *v = s->v, *key = v->src[0], *val = v->src[1];
@@ -48,16 +63,17 @@ void run_kv_write(const step *s, worker *w)
     const kv_layer *layer = &w->run->kv->layers[v->p.kv.layer];
     const kv_group *group = &w->run->kv->groups[layer->group];
     const page_shape *shape = &layer->shape;
-    uint64_t v_row = shape->v_head_bytes / PAGE_SLOTS;
     part p = part_of(s, w);
+    range heads = s->heads ? range_of(s->heads, 1, w->ith, w->nth) : (range){ 0, shape->n_kv_head };
     for (int64_t t = p.t0; t < p.t1; t++)
         for (int32_t i = group->first_slot[t]; i < group->first_slot[t + 1]; i++) {
             int32_t page = group->slots[i] / PAGE_SLOTS, slot = group->slots[i] % PAGE_SLOTS;
-            for (int h = 0; h < shape->n_kv_head; h++) {
+            for (int h = (int)heads.first; h < heads.last; h++) {
                 page_head at = page_head_at(shape, layer->pages, page, h);
-                store_key(k, shape->k_type, row_at(key, w, t, (int64_t)h * shape->k_dim), shape->k_dim, slot, (uint8_t *)(uintptr_t)at.k);
-                k->encode[shape->v_type](row_at(val, w, t, (int64_t)h * shape->v_dim),
-                                         (uint8_t *)(uintptr_t)at.v + (uint64_t)slot * v_row, shape->v_dim);
+                const float *x = rotated(w, row_at(key, w, t, (int64_t)h * shape->k_dim), shape->k_dim, shape->k_rotated);
+                store_key(k, shape->k_type, x, shape->k_dim, slot, (uint8_t *)(uintptr_t)at.k);
+                x = rotated(w, row_at(val, w, t, (int64_t)h * shape->v_dim), shape->v_dim, shape->v_rotated);
+                store_value(k, shape, x, slot, (uint8_t *)(uintptr_t)at.v);
             }
         }
 }
@@ -156,6 +172,7 @@ typedef struct tile {
     int32_t *token, *pos;          /* of the step; their positions */
     const kv_run **run;            /* whose pages each token sees */
     int heads;                     /* query heads of one key-value head */
+    int head;                      /* key-value head whose queries are loaded */
     int tokens, n_q;
     uint64_t bytes;                /* of keys and values that were read */
     const float *rel;              /* relative bias [buckets][n_head], NULL: none */
@@ -231,20 +248,23 @@ static void add_tokens(tile *t, const worker *w, const kv_run *run, int first, i
 
 static void load_queries(tile *t, const value *q, const worker *w, const attention_params *p, int head)
 {
+    t->head = head;
     for (int i = 0; i < t->tokens; i++)
         for (int h = 0; h < t->heads; h++)
             w->run->k->scale(t->q + (size_t)(i * t->heads + h) * (size_t)p->k_dim,
                              row_at(q, w, t->token[i], (int64_t)(head * t->heads + h) * p->k_dim), p->scale, p->k_dim);
+    int block = w->run->kv->layers[p->layer].shape.k_rotated;
+    if (block) w->run->k->hadamard(t->q, (int64_t)t->n_q * p->k_dim, block);
 }
 
-/* Bias of token i of the tile for the heads that share key-value head `head`. */
-static void fill_relative(tile *t, const attention_params *p, int head, int i, const int32_t *slot_pos)
+/* Bias of token i of the tile for the heads that share the key-value head. */
+static void fill_relative(tile *t, const attention_params *p, int i, const int32_t *slot_pos)
 {
     float *to = t->bias + (size_t)i * (size_t)t->heads * PAGE_SLOTS;
     for (int s = 0; s < PAGE_SLOTS; s++) {
         int bucket = slot_pos[s] < 0 ? 0 : bucket_of(p, t->buckets, t->pos[i], slot_pos[s]); /* an empty slot is masked */
         const float *row = t->rel + (size_t)bucket * (size_t)p->n_head;
-        for (int h = 0; h < t->heads; h++) to[h * PAGE_SLOTS + s] = row[head * t->heads + h];
+        for (int h = 0; h < t->heads; h++) to[h * PAGE_SLOTS + s] = row[t->head * t->heads + h];
     }
 }
 
@@ -253,11 +273,11 @@ typedef struct tile_part {
     int first, count;
 } tile_part;
 
-static void fill_biases(tile *t, const attention_params *p, int head, tile_part c, const int32_t *slot_pos)
+static void fill_biases(tile *t, const attention_params *p, tile_part c, const int32_t *slot_pos)
 {
     for (int i = c.first; i < c.first + c.count; i++) {
-        if (t->rel) fill_relative(t, p, head, i, slot_pos);
-        else fill_bias(p, head * t->heads, t->heads, t->pos[i], slot_pos, t->bias + (size_t)i * (size_t)t->heads * PAGE_SLOTS);
+        if (t->rel) fill_relative(t, p, i, slot_pos);
+        else fill_bias(p, t->head * t->heads, t->heads, t->pos[i], slot_pos, t->bias + (size_t)i * (size_t)t->heads * PAGE_SLOTS);
     }
 }
 
@@ -270,7 +290,7 @@ static uint64_t bytes_read(const page_shape *s, uint64_t seen)
 
 /* Partial results of tokens of the tile against page[0]; page[1] is likely the next where `more`. False when no query sees any
  * slot. */
-static bool one_page(tile *t, const value *v, const worker *w, int head, const int32_t *page, bool more, tile_part c)
+static bool one_page(tile *t, const value *v, const worker *w, const int32_t *page, bool more, tile_part c)
 {
     const attention_params *p = &v->p.attn;
     const kv_layer *layer = &w->run->kv->layers[p->layer];
@@ -284,11 +304,11 @@ static bool one_page(tile *t, const value *v, const worker *w, int head, const i
     }
     if (!any) return false;
     bool biased = p->alibi_max_bias > 0.0f || t->rel;
-    if (biased) fill_biases(t, p, head, c, slot_pos);
+    if (biased) fill_biases(t, p, c, slot_pos);
     size_t q = (size_t)c.first * (size_t)t->heads;
     attn_args a = {
-        .page = page_head_at(&layer->shape, layer->pages, page[0], head),
-        .next = more ? page_head_at(&layer->shape, layer->pages, page[1], head) : (page_head){ NULL, NULL },
+        .page = page_head_at(&layer->shape, layer->pages, page[0], t->head),
+        .next = more ? page_head_at(&layer->shape, layer->pages, page[1], t->head) : (page_head){ NULL, NULL },
         .k_type = layer->shape.k_type, .v_type = layer->shape.v_type, .k_dim = p->k_dim, .v_dim = p->v_dim,
         .q = t->q + q * (size_t)p->k_dim, .q_stride = (size_t)p->k_dim, .n_q = c.count * t->heads, .visible = t->visible + q,
         .softcap = p->softcap, .bias = biased ? t->bias + q * PAGE_SLOTS : NULL,
@@ -322,6 +342,8 @@ static void finish_query(const tile *t, const worker *w, const value *v, int64_t
     const attention_params *p = &v->p.attn;
     float *y = row_at(v, w, token, (int64_t)head * p->v_dim);
     w->run->k->scale(y, t->O + (size_t)i * (size_t)p->v_dim, t->S[i] > 0.0f ? 1.0f / t->S[i] : 0.0f, p->v_dim);
+    int block = w->run->kv->layers[p->layer].shape.v_rotated;
+    if (block) w->run->k->hadamard(y, p->v_dim, block);
 }
 
 static const float *sinks_of(const value *v, const worker *w)
@@ -344,13 +366,13 @@ static tile_part same_page(const tile *t, int first, int place)
 }
 
 /* All tokens of the tile against the pages at one place of their tables. */
-static void one_place(tile *t, const value *v, worker *w, int head, int place)
+static void one_place(tile *t, const value *v, worker *w, int place)
 {
     size_t v_dim = (size_t)v->p.attn.v_dim;
     for (tile_part c = { 0, 0 }; c.first < t->tokens; c.first += c.count) {
         c = same_page(t, c.first, place);
         const kv_run *run = t->run[c.first];
-        if (place >= run->n_pages || !one_page(t, v, w, head, run->pages + place, place + 1 < run->n_pages, c)) continue;
+        if (place >= run->n_pages || !one_page(t, v, w, run->pages + place, place + 1 < run->n_pages, c)) continue;
         for (int q = c.first * t->heads; q < (c.first + c.count) * t->heads; q++)
             w->run->k->attn_merge(state_of(t, &v->p.attn, q), (attn_part){ t->m[q], t->s[q], t->o + (size_t)q * v_dim }, (int)v_dim);
     }
@@ -365,7 +387,7 @@ static void run_tile(const step *s, worker *w, tile *t, int head)
         if (t->run[i]->n_pages > most) most = t->run[i]->n_pages;
     load_queries(t, v->src[0], w, p, head);
     clear_state(t, p);
-    for (int place = 0; place < most && !worker_stopped(w); place++) one_place(t, v, w, head, place);
+    for (int place = 0; place < most && !worker_stopped(w); place++) one_place(t, v, w, place);
     const float *sinks = sinks_of(v, w);
     for (int q = 0; q < t->n_q; q++) {
         int h = head * t->heads + q % t->heads;
@@ -375,6 +397,14 @@ static void run_tile(const step *s, worker *w, tile *t, int head)
 }
 
 static bool begin_alike(const kv_run *a, const kv_run *b) { return a->n_pages && b->n_pages && a->pages[0] == b->pages[0]; }
+
+/* Whether this thread does the item: the heads whose keys it wrote, else every nth. */
+static bool is_mine(const step *s, const worker *w, int64_t item, int head)
+{
+    if (!s->heads) return item % w->nth == w->ith;
+    range r = range_of(s->heads, 1, w->ith, w->nth);
+    return r.first <= head && head < r.last;
+}
 
 /* Tiles in the order of the runs; every thread takes its share of the items. */
 static void run_tiles(const step *s, worker *w, tile *t, const kv_group *group)
@@ -395,7 +425,7 @@ static void run_tiles(const step *s, worker *w, tile *t, const kv_group *group)
             r++, done = 0;
         }
         for (int head = 0; head < p->n_kv_head; head++, item++)
-            if (item % w->nth == w->ith && !worker_stopped(w)) run_tile(s, w, t, head);
+            if (is_mine(s, w, item, head) && !worker_stopped(w)) run_tile(s, w, t, head);
     }
 }
 
@@ -419,7 +449,7 @@ static void run_split(const step *s, worker *w, tile *t, const kv_run *run)
         int64_t page = i % run->n_pages;
         int head = (int)(i / run->n_pages);
         if (head != loaded) load_queries(t, v->src[0], w, p, loaded = head);
-        bool any = one_page(t, v, w, head, run->pages + page, page + 1 < run->n_pages, (tile_part){ 0, 1 });
+        bool any = one_page(t, v, w, run->pages + page, page + 1 < run->n_pages, (tile_part){ 0, 1 });
         for (int h = 0; h < t->heads; h++) {
             float *to = partial_of(p, w, page, head * t->heads + h);
             to[0] = any ? t->m[h] : -INFINITY;
@@ -451,7 +481,7 @@ void run_attention(const step *s, worker *w)
     t.bytes = 0;
     t.rel = v->src[2] && p->rel_buckets ? value_data(v->src[2], w) : NULL;
     if (t.rel) fill_buckets(p->rel_both_ways ? p->rel_buckets / 2 : p->rel_buckets, t.buckets);
-    if (v->ne[2] == 1 && w->nth > 1 && p->n_kv_head < 2 * w->nth && group->runs[0].n_pages > 1 &&
+    if (!s->heads && v->ne[2] == 1 && w->nth > 1 && p->n_kv_head < 2 * w->nth && group->runs[0].n_pages > 1 &&
         cpu_attention_shared(v, group->runs[0].n_pages) <= w->run->shared_bytes)
         run_split(s, w, &t, &group->runs[0]);
     else run_tiles(s, w, &t, group);

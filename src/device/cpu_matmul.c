@@ -2,7 +2,9 @@
  * noticed; pieces, threads and columns do not change any bit (written orders, kernels.h). */
 #include "device/cpu.h"
 
-#define PIECE_PRODUCTS (8 << 20) /* multiply-adds of one piece: a millisecond or less */
+#define PIECE_PRODUCTS (8 << 20)           /* multiply-adds of a piece where rows alone can be cut: a fraction of a millisecond */
+#define PIECE_ROWS 64                      /* least rows of a piece: a panel is worth its unpacking */
+#define PIECE_MOST_PRODUCTS (128 << 20)    /* with many columns: three milliseconds in floats, one in integers */
 
 void run_encode(const step *s, worker *w)
 {
@@ -15,18 +17,29 @@ void run_encode(const step *s, worker *w)
             f(row_at(x, w, t, m * n), (char *)value_data(v, w) + t * v->nb[2] + m * v->nb[1], n);
 }
 
-/* Rows [first, last) of one product, in pieces. a holds all but w, y and rows. */
-static void rows_of_product(worker *w, mul_args a, mul_fn f, range r)
+/* Columns of a piece: all, or even parts of them where PIECE_ROWS rows of all would take too long. */
+static int piece_columns(const mul_args *a)
 {
-    const char *weights = a.w;
+    int64_t most = max64(PIECE_MOST_PRODUCTS / max64(a->k * PIECE_ROWS, 1), 1), parts = max64((a->cols + most - 1) / most, 1);
+    return (int)((a->cols + parts - 1) / parts);
+}
+
+void cpu_product(worker *w, mul_args a, mul_fn f, range r)
+{
+    const char *weights = a.w, *x = a.x;
     float *y = a.y;
-    int64_t per_row = a.k * a.cols, unit = 64;
-    int64_t step_rows = max64(unit, PIECE_PRODUCTS / max64(per_row, 1) / unit * unit);
-    for (int64_t i = r.first; i < r.last && !worker_stopped(w); i += step_rows) {
+    int cols = a.cols, step_cols = piece_columns(&a);
+    int64_t step_rows = max64(PIECE_ROWS, PIECE_PRODUCTS / max64(a.k * cols, 1) / PIECE_ROWS * PIECE_ROWS);
+    for (int64_t i = r.first; i < r.last; i += step_rows) {
         a.rows = (int)min64(step_rows, r.last - i);
         a.w = weights + i * (int64_t)a.w_stride;
-        a.y = y + i;
-        f(&a);
+        for (int c = 0; c < cols; c += step_cols) {
+            if (worker_stopped(w)) return;
+            a.cols = (int)min64(step_cols, cols - c);
+            a.x = x + (size_t)c * a.x_stride;
+            a.y = y + (size_t)c * a.y_stride + i;
+            f(&a);
+        }
     }
 }
 
@@ -40,7 +53,8 @@ void run_matmul(const step *s, worker *w)
         .y = value_data(v, w), .y_stride = (size_t)v->nb[2] / 4,
         .k = m->ne[0], .cols = (int)v->ne[2], .scratch = w->scratch,
     };
-    rows_of_product(w, a, w->run->k->mul[m->type], range_of(v->ne[0], ROW_UNIT, w->ith, w->nth));
+    part p = part_of(s, w);
+    cpu_product(w, a, w->run->k->mul[m->type], (range){ p.c0, p.c1 });
 }
 
 /* One small product per head: heads are dealt out, or the rows of each where there are fewer heads than threads. */
@@ -58,6 +72,6 @@ void run_matmul_heads(const step *s, worker *w)
             .y = (float *)value_data(v, w) + h * v->ne[0], .y_stride = (size_t)v->nb[2] / 4,
             .k = m->ne[0], .cols = (int)v->ne[2], .scratch = w->scratch,
         };
-        rows_of_product(w, a, f, rows);
+        cpu_product(w, a, f, rows);
     }
 }

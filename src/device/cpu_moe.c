@@ -119,7 +119,7 @@ static void one_expert(const step *s, worker *w, int64_t expert, const int32_t *
     const value *v = s->v, *m = v->src[0], *x = v->src[1];
     mul_fn f = w->run->k->mul[m->type];
     int64_t used = v->ne[1], x_mid = x->ne[1];
-    const char *weights = (const char *)value_data(m, w) + expert * m->nb[2] + rows.first * m->nb[1];
+    const char *weights = (const char *)value_data(m, w) + expert * m->nb[2];
     for (int i = 0; i < n;) {
         int64_t t = list[i] / used, r = list[i] % used;
         int64_t at_x = t * x->nb[2] + (x_mid == 1 ? 0 : r) * x->nb[1], at_y = t * v->nb[2] + r * v->nb[1];
@@ -138,10 +138,10 @@ static void one_expert(const step *s, worker *w, int64_t expert, const int32_t *
         mul_args a = {
             .w = weights, .w_stride = (size_t)m->nb[1],
             .x = (const char *)value_data(x, w) + at_x, .x_stride = (size_t)dx,
-            .y = (float *)((char *)value_data(v, w) + at_y) + rows.first, .y_stride = (size_t)dy / 4,
-            .k = m->ne[0], .rows = (int)(rows.last - rows.first), .cols = count, .scratch = w->scratch,
+            .y = (float *)((char *)value_data(v, w) + at_y), .y_stride = (size_t)dy / 4,
+            .k = m->ne[0], .cols = count, .scratch = w->scratch,
         };
-        if (a.rows > 0) f(&a);
+        cpu_product(w, a, f, rows);
         i += count;
     }
 }

@@ -50,7 +50,7 @@ void run_rope(const step *s, worker *w)
     part p = part_of(s, w);
     for (int64_t t = p.t0; t < p.t1; t++) {
         const float *cosines = row_at(table, w, t, 0);
-        for (int64_t m = 0; m < v->ne[1]; m++) {
+        for (int64_t m = p.c0 / v->ne[0]; m < p.c1 / v->ne[0]; m++) {
             float *y = row_at(v, w, t, m * v->ne[0]);
             const float *in = row_at(x, w, t, m * x->ne[0]);
             if (y != in) memcpy(y, in, (size_t)v->ne[0] * 4);

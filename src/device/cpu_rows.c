@@ -9,6 +9,15 @@
 
 /* ---- look-ups ---- */
 
+/* False where there is no such row: the result is zeros, and the run fails. */
+static bool has_row(worker *w, const value *v, int64_t row, int64_t rows, float *y)
+{
+    if (row >= 0 && row < rows) return true;
+    memset(y, 0, (size_t)row_values(v) * 4);
+    atomic_store_explicit(&w->run->bad_index, v->id + 1, memory_order_relaxed);
+    return false;
+}
+
 void run_embed(const step *s, worker *w)
 {
     const value *v = s->v, *table = v->src[0];
@@ -16,7 +25,8 @@ void run_embed(const step *s, worker *w)
     const char *rows = value_data(table, w);
     row_decode_fn decode = w->run->k->decode[table->type];
     part p = part_of(s, w);
-    for (int64_t t = p.t0; t < p.t1; t++) decode(rows + ids[t] * table->nb[1], row_at(v, w, t, 0), v->ne[0]);
+    for (int64_t t = p.t0; t < p.t1; t++)
+        if (has_row(w, v, ids[t], table->ne[1], row_at(v, w, t, 0))) decode(rows + ids[t] * table->nb[1], row_at(v, w, t, 0), v->ne[0]);
 }
 
 void run_select(const step *s, worker *w)
@@ -24,7 +34,9 @@ void run_select(const step *s, worker *w)
     const value *v = s->v;
     const int32_t *rows = value_data(v->src[1], w);
     part p = part_of(s, w);
-    for (int64_t t = p.t0; t < p.t1; t++) memcpy(row_at(v, w, t, 0), row_at(v->src[0], w, rows[t], 0), (size_t)row_values(v) * 4);
+    for (int64_t t = p.t0; t < p.t1; t++)
+        if (has_row(w, v, rows[t], v->src[0]->ne[2], row_at(v, w, t, 0)))
+            memcpy(row_at(v, w, t, 0), row_at(v->src[0], w, rows[t], 0), (size_t)row_values(v) * 4);
 }
 
 /* ---- elementwise ---- */
@@ -176,7 +188,7 @@ void run_norm(const step *s, worker *w)
     const value *v = s->v, *x = v->src[0];
     const kernels *k = w->run->k;
     norm_fn f = v->p.norm.kind == NORM_RMS ? k->rms_norm : k->layer_norm;
-    int64_t group = v->p.norm.group, row = row_values(v);
+    int64_t group = v->p.norm.group;
     const float *weights[2] = { 0 };
     int64_t stride[2] = { 0 };
     for (int i = 0; i < 2; i++) {
@@ -187,7 +199,7 @@ void run_norm(const step *s, worker *w)
     }
     part p = part_of(s, w);
     for (int64_t t = p.t0; t < p.t1; t++)
-        for (int64_t i = 0; i < row / group; i++)
+        for (int64_t i = p.c0 / group; i < p.c1 / group; i++)
             f(row_at(v, w, t, i * group), row_at(x, w, t, i * group), weights[0] ? weights[0] + i * stride[0] : NULL,
               weights[1] ? weights[1] + i * stride[1] : NULL, group, v->p.norm.eps);
 }

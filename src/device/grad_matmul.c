@@ -8,6 +8,10 @@
  * goes straight through the rounding of activations. */
 #include "device/grad.h"
 
+/* Floats from row to row of the gradient of a matrix: a weight's is whole, whatever type products read. */
+static int64_t row_floats(const value *m) { return m->op == OP_WEIGHT ? m->ne[0] : m->nb[1] / 4; }
+static int64_t plane_floats(const value *m) { return m->op == OP_WEIGHT ? m->ne[0] * m->ne[1] : m->nb[2] / 4; }
+
 void learn_matmul(const step *s, worker *w)
 {
     const value *v = s->v, *m = v->src[0], *x = v->src[1];
@@ -37,7 +41,7 @@ void grad_matmul(const grad_step *g, worker *w)
     if (g->dx[0]) {
         gemm_args a = {
             .m = v->ne[0], .n = m->ne[0], .k = v->ne[2], .a = g->dy, .a_row = 1, .a_col = v->nb[2] / 4,
-            .b = value_data(x, w), .b_type = LOAM_F32, .b_stride = x->nb[2], .c = g->dx[0], .c_stride = m->ne[0], .add = true,
+            .b = value_data(x, w), .b_type = LOAM_F32, .b_stride = x->nb[2], .c = g->dx[0], .c_stride = row_floats(m), .add = grad_adds(g, 0),
         };
         gemm(w->run->k, &a, w->ith, w->nth, w->scratch);
     }
@@ -80,7 +84,7 @@ void grad_matmul_heads(const grad_step *g, worker *w)
             gemm_args a = {
                 .m = v->ne[0], .n = m->ne[0], .k = v->ne[2], .a = dy, .a_row = 1, .a_col = v->nb[2] / 4,
                 .b = (const char *)value_data(x, w) + h * x->nb[1], .b_type = LOAM_F32, .b_stride = x->nb[2],
-                .c = g->dx[0] + h * m->ne[0] * m->ne[1], .c_stride = m->ne[0], .add = true,
+                .c = g->dx[0] + h * plane_floats(m), .c_stride = row_floats(m), .add = grad_adds(g, 0),
             };
             gemm(w->run->k, &a, w->ith, w->nth, w->scratch);
         }

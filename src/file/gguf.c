@@ -1,16 +1,18 @@
 /* gguf.c - opens and closes GGUF files and answers questions about them; what is in a file is read by gguf_parse.c, the
- * other parts of a split one are found by split.c. Refuses directories, devices and what cannot be read, by path. */
+ * other parts of a split one are found by split.c, and folders are read by hf_open.c. Refuses devices and what cannot be read, by path. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "file/gguf_impl.h"
+#include "file/gguf_write.h"
+#include "file/hf.h"
 
 /* ---- opening ---- */
 
 #define LABEL_BYTES 160
 
-static gguf_file *new_file(const char *path)
+gguf_file *gguf_new(const char *path)
 {
     gguf_file *f = mem_zalloc(sizeof *f);
     if (!f) return NULL;
@@ -31,19 +33,29 @@ static gguf_file *new_file(const char *path)
     return f;
 }
 
+static loam_status open_file(gguf_file *f, unsigned flags, loam_error *err)
+{
+    loam_status s = os_file_open(&f->file, f->path, !(flags & GGUF_READ), err);
+    if (s != LOAM_OK) return s;
+    f->data = f->file.data;
+    f->size = f->file.size;
+    s = gguf_parse(f, err);
+    return s == LOAM_OK && !(flags & GGUF_PART) ? gguf_join_parts(f, flags, err) : s;
+}
+
+static loam_status open_folder(gguf_file *f, unsigned flags, loam_error *err)
+{
+    loam_status s = hf_open(f, flags, err);
+    return s == LOAM_OK && !(flags & GGUF_LAZY) ? gguf_hold_all(f, err) : s;
+}
+
 loam_status gguf_open(gguf_file **out, const char *path, unsigned flags, loam_error *err)
 {
     *out = NULL;
     if (!path) return fail(err, LOAM_E_ARG, "gguf_open: no path");
-    gguf_file *f = new_file(path);
+    gguf_file *f = gguf_new(path);
     if (!f) return fail_nomem(err, "a file handle", sizeof *f);
-    loam_status s = os_file_open(&f->file, path, !(flags & GGUF_READ), err);
-    if (s == LOAM_OK) {
-        f->data = f->file.data;
-        f->size = f->file.size;
-        s = gguf_parse(f, err);
-    }
-    if (s == LOAM_OK && !(flags & GGUF_PART)) s = gguf_join_parts(f, flags, err);
+    loam_status s = os_is_folder(path) ? open_folder(f, flags, err) : open_file(f, flags, err);
     if (s != LOAM_OK) gguf_close(f);
     else *out = f;
     return s;
@@ -53,7 +65,7 @@ loam_status gguf_open_memory(gguf_file **out, const void *data, size_t size, con
 {
     *out = NULL;
     if (!data && size) return fail(err, LOAM_E_ARG, "gguf_open_memory: no data");
-    gguf_file *f = new_file(label ? label : "memory");
+    gguf_file *f = gguf_new(label ? label : "memory");
     if (!f) return fail_nomem(err, "a file handle", sizeof *f);
     f->data = data;
     f->size = size;
@@ -68,6 +80,10 @@ void gguf_close(gguf_file *f)
     if (!f) return;
     for (uint32_t i = 0; i < f->n_parts; i++) gguf_close(f->parts[i]);
     mem_free(f->parts);
+    for (size_t i = 0; f->held && i < f->n_tensors; i++) mem_free(f->held[i]);
+    mem_free(f->held);
+    gguf_builder_free(f->built);
+    hf_weights_free(f->weights);
     map_free(&f->key_index);
     map_free(&f->tensor_index);
     mem_free(f->keys);

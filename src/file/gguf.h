@@ -2,7 +2,8 @@
  *
  *   gguf_file ── keys:    name, kind, bytes in the file       ── gguf_get_*, gguf_array, gguf_strings
  *             ── tensors: name, type, ne[4], data in the file ── gguf_tensor_find
- *             ── parts:   a split file owns its other parts; their tensors are in the one table
+ *             ── parts:   a split file owns its other parts; their tensors are in the one table. The shards of a folder are
+ *                         the parts from 1 on
  *
  * Opening checks everything that can be checked without reading tensor data: counts, lengths, kinds, duplicates, extents.
  * What it hands out afterwards is safe to use as it stands. Nothing here aborts, and every message names the file and the
@@ -25,8 +26,11 @@ typedef struct gguf_file gguf_file;
 
 #define GGUF_READ 1u /* read the file into memory in place of mapping it */
 #define GGUF_PART 2u /* open this file alone, also where it is one part of a split file */
+#define GGUF_LAZY 4u /* of a folder: values that do not lie in its files as they are wait for gguf_hold */
+#define GGUF_FINE 8u /* of a folder: scaled 8-bit floats become F32, whatever type its config names */
 
-/* Opens a file, and with the first part of a split file all its parts. On failure *out is NULL. */
+/* Opens a file, and with the first part of a split file all its parts; or a Hugging Face folder (hf.h), whose tensors and keys
+ * are those of the file that a conversion would give. On failure *out is NULL. */
 loam_status gguf_open(gguf_file **out, const char *path, unsigned flags, loam_error *err);
 /* The same over bytes that the caller keeps until gguf_close. Never looks for other parts. label names it in messages. */
 loam_status gguf_open_memory(gguf_file **out, const void *data, size_t size, const char *label, loam_error *err);
@@ -148,6 +152,10 @@ uint32_t gguf_tensor_count(const gguf_file *f);
 const gguf_tensor *gguf_tensor_at(const gguf_file *f, uint32_t i);         /* in file order; NULL beyond the last */
 const gguf_tensor *gguf_tensor_find(const gguf_file *f, const char *name); /* NULL where absent */
 void gguf_prefetch(const gguf_file *f, const gguf_tensor *t);              /* a hint: its data will be read soon */
+
+/* Gives tensor i its data where it waits for it (GGUF_LAZY), until gguf_let_go. Nothing to do for other tensors. */
+loam_status gguf_hold(gguf_file *f, uint32_t i, loam_error *err);
+void gguf_let_go(gguf_file *f, uint32_t i);
 
 /* Number of values; never overflows for a tensor of an opened file. */
 static inline int64_t gguf_values(const gguf_tensor *t) { return t->ne[0] * t->ne[1] * t->ne[2] * t->ne[3]; }

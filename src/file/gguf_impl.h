@@ -22,6 +22,10 @@ struct gguf_file {
     map tensor_index;
     gguf_file **parts; /* the other parts of a split file, in order; NULL otherwise */
     uint32_t n_parts;  /* entries of parts */
+    /* of a folder (folder.c): what the directory was put together from */
+    struct gguf_builder *built;
+    struct hf_weights *weights;
+    void **held; /* [n_tensors] values that were computed; NULL where they lie in a file */
 };
 
 /* A name from a file, made fit for a message: at most 63 bytes, control bytes and malformed UTF-8 shown as '?'. */
@@ -38,5 +42,13 @@ loam_status gguf_index_tensors(gguf_file *f, loam_error *err);
 
 /* Where f is the first of several parts, opens the others and takes their tensors in. */
 loam_status gguf_join_parts(gguf_file *f, unsigned flags, loam_error *err);
+
+/* A file handle without contents; NULL without memory. */
+gguf_file *gguf_new(const char *path);
+
+/* Makes keys and tensors of f those of f->built, and the shards of f->weights its parts. */
+loam_status gguf_adopt(gguf_file *f, loam_error *err);
+/* Computes all values that do not lie in a file. */
+loam_status gguf_hold_all(gguf_file *f, loam_error *err);
 
 #endif

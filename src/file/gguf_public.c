@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "file/gguf_write.h"
+#include "file/hf.h"
 #include "base/reader.h"
 
 _Static_assert(LOAM_GGUF_F64 == (int)GGUF_F64 && LOAM_GGUF_ARRAY == (int)GGUF_ARRAY, "both enums number as the file does");
@@ -32,6 +33,16 @@ loam_status loam_gguf_open(loam_gguf **out, const char *path, const loam_gguf_pa
     if (params) p = *params;
     gguf_file *f;
     loam_status s = gguf_open(&f, path, (p.use_mmap ? 0 : GGUF_READ) | (p.one_part ? GGUF_PART : 0), err);
+    *out = (loam_gguf *)f;
+    return s;
+}
+
+loam_status loam_gguf_open_adapter(loam_gguf **out, const char *path, const loam_gguf *base, loam_error *err)
+{
+    gguf_file *f = NULL;
+    *out = NULL;
+    if (!path || !base) return fail(err, LOAM_E_ARG, "loam_gguf_open_adapter: %s is NULL", path ? "base" : "path");
+    loam_status s = hf_open_adapter(&f, path, in(base), err);
     *out = (loam_gguf *)f;
     return s;
 }

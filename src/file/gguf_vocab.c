@@ -83,7 +83,7 @@ static loam_status fill_texts(const gguf_file *f, const char *key, const gguf_ar
     gguf_strings it = gguf_strings_of(a);
     for (uint64_t i = 0; gguf_next(&it, &out[i]); i++)
         if (out[i].len > LIMIT_TOKEN_BYTES)
-            return fail_at(err, LOAM_E_FORMAT, (uint64_t)((const uint8_t *)out[i].data - f->data),
+            return fail_at(err, LOAM_E_FORMAT, gguf_key_find(f, key)->at,
                            "%s: %s[%llu] has %zu bytes (at most %u)", f->label, key, (unsigned long long)i, out[i].len,
                            LIMIT_TOKEN_BYTES);
     return LOAM_OK;

@@ -18,6 +18,7 @@ const char *grad_reason(op_kind op)
     case OP_VIEW: return "its gradient is a part of its input's";
     case OP_ROPE_TABLE: return "positions are not learned through angles";
     case OP_KV_WRITE: return "attention takes keys and values from where they come from";
+    case OP_TUPLE: return "an operation of the caller with a gradient has at most six inputs";
     case OP_ENCODE: return "products take floats in training";
     default: return "the states of recurrent layers are not trained";
     }
@@ -41,6 +42,7 @@ void grad_inputs(const value *v, value *in[GRAPH_MAX_SRC], unsigned *flow)
     case OP_ADD: case OP_MUL: case OP_GATE: case OP_CONCAT: case OP_EXPERT_ADD: case OP_EXPERT_SCALE: case OP_EXPERT_SUM:
     case OP_EXPERT_WEIGH: *flow = 3u; break;
     case OP_NORM: case OP_CONV2D: *flow = 7u; break;
+    case OP_CUSTOM: *flow = v->p.custom->spec.gradient ? 63u : 0; break;
     default: break;
     }
 }
@@ -50,11 +52,12 @@ unsigned grad_reads(const value *v, unsigned wanted)
     switch (v->op) {
     case OP_SOFTCAP: case OP_SOFTMAX: case OP_LOG_SOFTMAX: return GRAD_READS_RESULT;
     case OP_ATTENTION: return 7u | GRAD_READS_RESULT;
+    case OP_CUSTOM: return 63u;
     case OP_CLAMP: case OP_NORM: case OP_POOL2D: return 1u;
     case OP_MUL: return (wanted & 1 ? 2u : 0) | (wanted & 2 ? 1u : 0);
     case OP_ROPE: return 2u;
     case OP_GATE: return 3u;
-    case OP_MATMUL: case OP_MATMUL_HEADS: return wanted & 1 ? 2u : 0; /* weights are always there */
+    case OP_MATMUL: case OP_MATMUL_HEADS: return (wanted & 1 ? 2u : 0) | (wanted & 2 ? 1u : 0);
     case OP_CONV2D: return wanted & 2 ? 1u : 0;
     case OP_EXPERTS: return (wanted & 1 ? 2u : 0) | 4u;
     case OP_EXPERT_SUM: case OP_EXPERT_WEIGH: return 3u;

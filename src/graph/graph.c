@@ -95,9 +95,25 @@ static value *append(graph *g)
     }
     if (!mem_grow(&g->values, &g->cap, (size_t)g->n_values + 1, sizeof *g->values, MAX_VALUES)) return NULL;
     value *v = &b->values[b->used++];
-    v->id = g->n_values;
+    v->id = v->uid = g->n_values;
     g->values[g->n_values++] = v;
     return v;
+}
+
+value *graph_adopt(graph *g, const value *v)
+{
+    value *c = g->error.code == LOAM_OK ? append(g) : NULL;
+    if (!c) {
+        graph_fail(g, LOAM_E_NOMEM, "out of memory: graph of %d values", g->n_values);
+        return NULL;
+    }
+    int id = c->id;
+    *c = *v;
+    c->id = id;
+    c->buffer = -1;
+    c->replicated = false;
+    memset(c->encoded, 0, sizeof c->encoded);
+    return c;
 }
 
 /* A fresh value with its inputs; NULL once the graph has failed or when a required input is missing. */
@@ -119,6 +135,7 @@ static value *begin_with(graph *g, op_kind op, value *const src[GRAPH_MAX_SRC])
     v->name = ops[op].name;
     v->type = LOAM_F32;
     v->buffer = -1;
+    v->device = -1;
     memcpy(v->src, src, sizeof v->src);
     return v;
 }
@@ -143,7 +160,8 @@ static value *finish(graph *g, value *v)
     if (!v) return NULL;
     char why[160];
     if (!ops[v->op].shape(v, why, sizeof why)) {
-        graph_fail(g, LOAM_E_ARG, "%s of block %d: %s", ops[v->op].name, v->layer, why);
+        if (v->layer < 0) graph_fail(g, LOAM_E_ARG, "%s: %s", ops[v->op].name, why);
+        else graph_fail(g, LOAM_E_ARG, "%s of block %d: %s", ops[v->op].name, v->layer, why);
         return NULL;
     }
     if (v->op != OP_VIEW && v->op != OP_WEIGHT) lay_out(v);
@@ -176,6 +194,7 @@ value *g_input(graph *g, input_kind kind, int64_t width)
 
 value *g_weight(graph *g, const weight *w)
 {
+    if (w && w->from) return w->from;
     value *v = w ? begin(g, OP_WEIGHT, NULL, NULL, NULL) : NULL;
     if (!v) return NULL;
     v->p.w = w;
@@ -205,6 +224,55 @@ value *g_view(graph *g, value *x, int64_t offset, int64_t n0, int64_t n1)
     v->ne[0] = n0, v->ne[1] = n1, v->ne[2] = x->ne[2], v->ne[3] = 1;
     v->nb[0] = x->nb[0], v->nb[1] = by_head ? x->nb[1] : n0 * x->nb[0], v->nb[2] = x->nb[2], v->nb[3] = x->nb[3];
     v->p.view.offset = offset * x->nb[0];
+    v->recut = x->recut;
+    return finish(g, v);
+}
+
+value *g_bound(graph *g, const weight *w)
+{
+    value *v = begin(g, OP_INPUT, NULL, NULL, NULL);
+    if (!v) return NULL;
+    v->name = w->name;
+    v->p.in.bound = w;
+    v->type = w->type;
+    memcpy(v->ne, w->ne, sizeof v->ne);
+    return finish(g, v);
+}
+
+value *g_recut(graph *g, value *x, int64_t offset, const int64_t ne[4])
+{
+    value *v = begin(g, OP_VIEW, x, NULL, NULL);
+    if (!v) return NULL;
+    v->type = x->type;
+    v->recut = true;
+    memcpy(v->ne, ne, sizeof v->ne);
+    lay_out(v);
+    v->p.view.offset = offset;
+    return finish(g, v);
+}
+
+value *g_copy(graph *g, value *x, const copy_params *p, loam_type type)
+{
+    value *v = begin(g, OP_COPY, x, NULL, NULL);
+    if (!v) return NULL;
+    v->type = type;
+    v->p.copy = *p;
+    return finish(g, v);
+}
+
+value *g_tuple(graph *g, value *const src[GRAPH_MAX_SRC])
+{
+    value *v = begin_with(g, OP_TUPLE, src);
+    if (v) v->ne[0] = v->ne[1] = v->ne[2] = v->ne[3] = 0;
+    return finish(g, v);
+}
+
+value *g_custom(graph *g, value *const src[GRAPH_MAX_SRC], const custom_op *op)
+{
+    value *v = begin_with(g, OP_CUSTOM, src);
+    if (!v) return NULL;
+    v->p.custom = op;
+    if (op->spec.name) v->name = op->spec.name;
     return finish(g, v);
 }
 
@@ -335,6 +403,9 @@ static value *encoded(graph *g, value *x, loam_type type)
 
 value *g_matmul(graph *g, const weight *w, value *x)
 {
+    value *y = w && w->n_parts > 1 ? g_matmul(g, &w->parts[0], x) : NULL;
+    for (int i = 1; y && i < w->n_parts; i++) y = g_concat(g, y, g_matmul(g, &w->parts[i], x));
+    if (y) return y;
     value *wv = g_weight(g, w);
     return binary(g, OP_MATMUL, wv, wv ? encoded(g, x, wv->type) : NULL);
 }

@@ -26,6 +26,8 @@ typedef enum op_kind {
 
 #define GRAPH_MAX_SRC 6
 
+typedef struct value value;
+
 /* A weight of a model, bound once: data stays where the file is mapped. */
 typedef struct weight {
     const char *name;      /* in the file, for messages */
@@ -33,6 +35,12 @@ typedef struct weight {
     int64_t ne[4];
     const void *data;
     uint64_t row_bytes;    /* of ne[0] values */
+    value *from;           /* the matrix is a result of the graph: data is not read; else NULL */
+    int device;            /* of a scheduler: whose buffer has its data; 0 where there is one device */
+    bool far;              /* the data lies in that buffer: other devices must fetch it */
+    bool steers;           /* operations go to where it lies */
+    const struct weight *parts; /* the same rows in n_parts pieces, which products use in its place; NULL: none */
+    int n_parts;
 } weight;
 
 typedef enum input_kind {
@@ -111,7 +119,21 @@ typedef struct norm_params {
     int group;                 /* values normalised together; 0 = the whole row */
 } norm_params;
 
-typedef struct value value;
+/* Values of the source that a copy picks: first byte, extents, strides in bytes (0 repeats), up to four axes. */
+typedef struct copy_params {
+    int64_t offset, ne[4], nb[4];
+    loam_type type;            /* of the source */
+} copy_params;
+
+/* An operation of the caller. in[i] and offset[i] say where input i lies in the memory of its value: the values are the sources, in
+ * order, tuples taken apart. */
+typedef struct custom_op {
+    loam_custom spec;
+    loam_data out, *in;        /* [n_in] extents, strides */
+    int64_t *offset;           /* [n_in] */
+    int n_in;
+} custom_op;
+
 struct value {
     op_kind op;
     loam_type type;
@@ -122,9 +144,11 @@ struct value {
     int layer;                 /* block it belongs to, -1 outside */
     const char *name;          /* static text or the weight's name */
     union {
-        struct { input_kind input; } in;
+        struct { input_kind input; const weight *bound; } in; /* bound: the data of that record in place of an input */
         const weight *w;
         struct { int64_t offset; } view;                       /* bytes into src[0] */
+        copy_params copy;
+        const custom_op *custom;
         struct { float a, b; } f;                              /* SCALE a; CLAMP a..b; SOFTCAP a */
         struct { gate_kind kind; float p[4]; } gate;           /* XIELU: alpha_p, alpha_n, beta, eps */
         norm_params norm;
@@ -139,11 +163,16 @@ struct value {
         struct { float rate; } dropout;                        /* part of the values that becomes 0 in training */
         image_params image;
     } p;
+    bool recut;                /* a view that cuts its values into other rows and tokens than its source */
+    const weight *place;       /* where the result goes in place of a buffer of the plan; NULL: a buffer */
+    int device;                /* pinned to this device of the scheduler; -1: it chooses */
     /* set by the planner */
+    int uid;                   /* the same for the copies of a value in the parts of a graph */
     int id;                    /* index in graph order */
     int last_use;              /* step that reads it last */
     int64_t buffer;            /* offset in the plan's arena, -1 = none */
     bool replicated;           /* every thread has a copy of its own */
+    int heads;                 /* > 0: rows are cut into so many equal units, one or more for each thread */
 };
 
 /* Low-rank additions to weights (LoRA, Hu et al. 2021): where W is multiplied with x, adapter i adds strength_i * B (A x). */
@@ -178,6 +207,8 @@ void graph_init(graph *g, int n_tokens, int n_outputs);
 void graph_free(graph *g);
 uint64_t graph_bytes(const graph *g); /* on the heap */
 loam_status graph_check(const graph *g, loam_error *err);
+/* A copy of v in g, whose sources the caller sets; NULL after noting the lack of memory. */
+value *graph_adopt(graph *g, const value *v);
 void graph_fail(graph *g, loam_status code, const char *fmt, ...) LOAM_PRINTF(3, 4);
 
 /* ---- constructors ---- */
@@ -186,6 +217,16 @@ value *g_weight(graph *g, const weight *w);                        /* w NULL giv
 /* Part of a row, without copying. Where n1 = x->ne[1] and n0 <= x->ne[0]: values offset.. of each head; otherwise the row is
  * taken as one run, from value `offset`, cut into n1 pieces of n0. */
 value *g_view(graph *g, value *x, int64_t offset, int64_t n0, int64_t n1);
+/* The data of w as an activation, [ne[0], ne[1], ne[2]]: it may be another in every run. */
+value *g_bound(graph *g, const weight *w);
+/* The contiguous bytes of x from `offset` on as rows and tokens of another shape. */
+value *g_recut(graph *g, value *x, int64_t offset, const int64_t ne[4]);
+/* A contiguous copy of what p picks from x, in another element type: [ne[0], ne[1], ne[2] * ne[3]]. */
+value *g_copy(graph *g, value *x, const copy_params *p, loam_type type);
+/* Several values as one input of a custom operation. */
+value *g_tuple(graph *g, value *const src[GRAPH_MAX_SRC]);
+/* src: values or tuples; op must live as long as the graph. */
+value *g_custom(graph *g, value *const src[GRAPH_MAX_SRC], const custom_op *op);
 value *g_embed(graph *g, const weight *table, value *ids);         /* [D, T] */
 value *g_select(graph *g, value *x, value *rows);                  /* [D, n_out] */
 value *g_add(graph *g, value *a, value *b);                        /* b [width] or as a; b NULL gives a */

@@ -31,11 +31,13 @@ range range_of(int64_t n, int64_t unit, int ith, int nth)
 typedef struct signature {
     split_kind split;
     int64_t extent;
+    int heads;              /* ROWS: in so many units, whatever their width */
 } signature;
 
 static bool agree(signature a, signature b)
 {
-    return a.split == b.split && a.split != SPLIT_OWN && a.split != SPLIT_COPY && a.extent == b.extent;
+    if (a.split != b.split || a.split == SPLIT_OWN || a.split == SPLIT_COPY || a.heads != b.heads) return false;
+    return a.heads || a.extent == b.extent;
 }
 
 /* ---- buffers ---- */
@@ -84,30 +86,31 @@ static void mark_used(graph *g)
         value *v = g->values[i];
         bool shown = g->watched && is_product(v->op);
         if ((shown || op_has_effect(v->op)) && v->last_use < 0) v->last_use = v->id; /* an effect, not only a value */
+        if (v->place && v->last_use < 0) v->last_use = v->id;
         if (v->last_use < 0) continue;
         value *floats = shown && v->src[1]->op == OP_ENCODE ? v->src[1]->src[0] : NULL;
         if (floats && floats->last_use < v->id) floats->last_use = v->id;
         for (int s = 0; s < GRAPH_MAX_SRC; s++)
             if (v->src[s] && v->src[s]->last_use < v->id) v->src[s]->last_use = v->id;
     }
-    /* A view keeps alive what it looks at. */
+    /* Views and tuples keep alive what they stand for. */
     for (int i = g->n_values - 1; i >= 0; i--) {
         value *v = g->values[i];
-        if (v->op == OP_VIEW && v->last_use > v->src[0]->last_use) v->src[0]->last_use = v->last_use;
+        if (v->op != OP_VIEW && v->op != OP_TUPLE) continue;
+        for (int s = 0; s < GRAPH_MAX_SRC; s++)
+            if (v->src[s] && v->last_use > v->src[s]->last_use) v->src[s]->last_use = v->last_use;
     }
 }
 
 /* ---- copies for every thread ----
- * With few tokens a norm or an encoding takes less time than a meeting of the threads: each thread then makes the whole
- * result for itself, and its readers need no barrier. */
-
-#define COPIES_TOKENS 2
+ * With few tokens a norm, an encoding or a table of angles takes less time than a meeting of the threads: each thread then
+ * makes the whole result for itself, and its readers need no barrier. */
 
 static bool copied(const planner *pl, const value *v)
 {
     output_kind kind;
-    if (v->ne[2] > COPIES_TOKENS || (v->op != OP_NORM && v->op != OP_ENCODE) || is_output(pl->g, v, &kind)) return false;
-    return true;
+    if (v->ne[2] > FEW_TOKENS || v->heads || is_output(pl->g, v, &kind) || v->place) return false;
+    return v->op == OP_NORM || v->op == OP_ENCODE || v->op == OP_ROPE_TABLE;
 }
 
 static uint64_t buffer_bytes(const planner *pl, const value *v) { return v->replicated ? padded(v) * (uint64_t)pl->n_threads : padded(v); }
@@ -116,18 +119,19 @@ static uint64_t buffer_bytes(const planner *pl, const value *v) { return v->repl
 
 static signature choose_split(const planner *pl, const value *v)
 {
-    if (v->replicated) return (signature){ SPLIT_COPY, 0 };
+    if (v->replicated) return (signature){ SPLIT_COPY, 0, 0 };
     int64_t row = v->ne[0] * v->ne[1];
-    signature tokens = { SPLIT_TOKENS, v->ne[2] }, rows = { SPLIT_ROWS, row };
+    signature tokens = { SPLIT_TOKENS, v->ne[2], 0 }, rows = { SPLIT_ROWS, row, v->heads };
+    if (v->heads) return rows;
     switch (op_split[v->op]) {
     case SPLIT_TOKENS: return tokens;
     case SPLIT_ROWS: return rows;
     case SPLIT_ANY: break;
-    default: return (signature){ SPLIT_OWN, 0 };
+    default: return (signature){ SPLIT_OWN, 0, 0 };
     }
     const value *x = pl->roots[v->src[0]->id];
     bool whole = v->src[0]->op != OP_VIEW;
-    if (x && pl->phase[x->id] == pl->now && (agree(pl->wrote[x->id], tokens) || (whole && agree(pl->wrote[x->id], rows))))
+    if (x && !v->src[0]->recut && pl->phase[x->id] == pl->now && (agree(pl->wrote[x->id], tokens) || (whole && agree(pl->wrote[x->id], rows))))
         return pl->wrote[x->id];
     return v->ne[2] >= 8 ? tokens : rows;
 }
@@ -137,16 +141,19 @@ static bool may_read(const planner *pl, const value *v, const value *src, signat
 {
     const value *root = pl->roots[src->id];
     if (!root || pl->phase[root->id] != pl->now || root->replicated) return true;
-    if (!agree(pl->wrote[root->id], sig)) return false;
+    if (src->recut || !agree(pl->wrote[root->id], sig)) return false;
+    if (sig.heads) return v->heads && src->ne[0] * src->ne[1] == root->ne[0] * root->ne[1];
     if (sig.split == SPLIT_ROWS) return op_split[v->op] == SPLIT_ANY && src->op != OP_VIEW;
     return v->op != OP_SELECT;
 }
 
 static void note_read(planner *pl, const value *src, signature sig)
 {
+    for (int s = 0; s < GRAPH_MAX_SRC && src->op == OP_TUPLE; s++)
+        if (src->src[s]) note_read(pl, src->src[s], sig);
     const value *root = pl->roots[src->id];
     if (!root) return;
-    if (pl->read_phase[root->id] == pl->now && !agree(pl->read[root->id], sig)) sig.split = SPLIT_OWN;
+    if (src->recut || (pl->read_phase[root->id] == pl->now && !agree(pl->read[root->id], sig))) sig.split = SPLIT_OWN;
     pl->read_phase[root->id] = pl->now;
     pl->read[root->id] = sig;
 }
@@ -192,6 +199,10 @@ static bool place(planner *pl, value *v, signature sig)
         pl->roots[v->id] = v;
         return true;
     }
+    if (v->place) {
+        pl->roots[v->id] = v;
+        return true;
+    }
     value *old = reusable(pl, v, sig);
     if (old) {
         v->buffer = old->buffer;
@@ -204,12 +215,13 @@ static bool place(planner *pl, value *v, signature sig)
     return true;
 }
 
-/* Gives back the buffers of inputs that die with this step. */
-static bool release(planner *pl, const value *v)
+/* Gives back the buffers of inputs x.. that die with step v. */
+static bool release(planner *pl, const value *v, value *const src[GRAPH_MAX_SRC])
 {
     for (int s = 0; s < GRAPH_MAX_SRC; s++) {
-        if (!v->src[s]) continue;
-        value *root = pl->roots[v->src[s]->id];
+        if (!src[s]) continue;
+        if (src[s]->op == OP_TUPLE && !release(pl, v, src[s]->src)) return false;
+        value *root = pl->roots[src[s]->id];
         if (!root || root->buffer < 0 || root->last_use != v->id) continue;
         if (pl->roots[v->id] == root) continue;
         if (!mem_grow(&pl->pending, &pl->cap_pending, pl->n_pending + 1, sizeof *pl->pending, SIZE_MAX / sizeof *pl->pending)) return false;
@@ -239,8 +251,8 @@ static loam_status add_step(planner *pl, value *v, loam_error *err)
     const value *root = pl->roots[v->id];
     pl->phase[root->id] = pl->now;
     pl->wrote[root->id] = sig;
-    p->steps[p->n_steps++] = (step){ .v = v, .run = run, .split = sig.split, .barrier = barrier };
-    return release(pl, v) ? LOAM_OK : fail_nomem(err, "a plan", sizeof(gap));
+    p->steps[p->n_steps++] = (step){ .v = v, .run = run, .split = sig.split, .heads = sig.heads, .barrier = barrier };
+    return release(pl, v, v->src) ? LOAM_OK : fail_nomem(err, "a plan", sizeof(gap));
 }
 
 static loam_status make_steps(planner *pl, loam_error *err)
@@ -256,6 +268,7 @@ static loam_status make_steps(planner *pl, loam_error *err)
     if (!pl->roots || !pl->phase || !pl->wrote || !pl->read_phase || !pl->read || !pl->p->steps) return fail_nomem(err, "a plan", n * 64);
     for (size_t i = 0; i < n; i++) pl->phase[i] = pl->read_phase[i] = -1;
     mark_used(g);
+    plan_mark_heads(g, pl->n_threads);
     for (int i = 0; i < g->n_values; i++) {
         value *v = g->values[i];
         if (v->last_use < 0) continue;
@@ -268,19 +281,15 @@ static loam_status make_steps(planner *pl, loam_error *err)
     return LOAM_OK;
 }
 
-loam_status plan_new(plan **out, graph *g, const device *dev, int n_threads, loam_error *err)
+loam_status plan_try(plan **out, graph *g, const device *dev, int n_threads, loam_error *err)
 {
     *out = NULL;
     loam_status status = graph_check(g, err);
-    plan *p = status == LOAM_OK ? mem_zalloc(sizeof *p) : NULL;
-    if (!p) {
-        graph_free(g);
-        return status != LOAM_OK ? status : fail_nomem(err, "a plan", sizeof *p);
-    }
-    p->g = *g;
-    memset(g, 0, sizeof *g);
+    if (status != LOAM_OK) return status;
+    plan *p = mem_zalloc(sizeof *p);
+    if (!p) return fail_nomem(err, "a plan", sizeof *p);
     p->dev = dev;
-    planner pl = { .g = &p->g, .p = p, .n_threads = n_threads };
+    planner pl = { .g = g, .p = p, .n_threads = n_threads };
     status = make_steps(&pl, err);
     mem_free(pl.roots);
     mem_free(pl.phase);
@@ -290,11 +299,21 @@ loam_status plan_new(plan **out, graph *g, const device *dev, int n_threads, loa
     gaps_free(&pl.free);
     mem_free(pl.pending);
     if (status != LOAM_OK) {
-        plan_free(p);
+        mem_free(p->steps);
+        mem_free(p);
         return status;
     }
+    p->g = *g;
+    memset(g, 0, sizeof *g);
     *out = p;
     return LOAM_OK;
+}
+
+loam_status plan_new(plan **out, graph *g, const device *dev, int n_threads, loam_error *err)
+{
+    loam_status status = plan_try(out, g, dev, n_threads, err);
+    if (status != LOAM_OK) graph_free(g);
+    return status;
 }
 
 uint64_t plan_bytes(const plan *p) { return p ? mem_size(p) + mem_size(p->steps) + graph_bytes(&p->g) : 0; }

@@ -25,6 +25,7 @@ struct step {
     const value *v;
     run_fn run;
     split_kind split;      /* TOKENS, ROWS, OWN or COPY */
+    int heads;             /* ROWS: cut into so many equal units; 0: into units of ROW_UNIT values */
     bool barrier;          /* all threads meet before it */
 };
 
@@ -69,8 +70,9 @@ typedef struct plan_run {
     const kv_view *kv;
     bool (*abort)(void *user);        /* NULL: never; polled by the first thread */
     void *abort_user;
-    atomic_int stop;                  /* set when abort or the observer said so */
+    atomic_int stop;                  /* set when abort, the observer or an operation of the caller said so */
     _Atomic uint64_t cache_bytes;     /* of keys and values that attention has read */
+    atomic_int bad_index;             /* 1 + id of a look-up that was given an index out of range; its row is zeros */
     /* Called by the first thread before (ask) and after a step, while all others wait; NULL: none. */
     bool (*observe)(void *user, const value *v, worker *w, bool ask, uint64_t ns);
     void *observe_user;
@@ -85,12 +87,19 @@ struct worker {
 
 /* Takes over the graph (also on failure). On success *out owns the plan, for runs of at most n_threads threads. */
 loam_status plan_new(plan **out, graph *g, const device *dev, int n_threads, loam_error *err);
+/* The same, but on failure the graph stays the caller's. */
+loam_status plan_try(plan **out, graph *g, const device *dev, int n_threads, loam_error *err);
 void plan_free(plan *p);
 uint64_t plan_bytes(const plan *p); /* on the heap: steps and graph; NULL: 0 */
 /* Largest scratch of one thread and largest shared space for this plan. */
 void plan_scratch(const plan *p, int n_threads, int64_t max_pages, size_t *scratch, size_t *shared);
-/* LOAM_OK or LOAM_E_ABORTED. Allocates nothing. */
+/* LOAM_OK, LOAM_E_ABORTED, or LOAM_E_ARG with bad_index set. Allocates nothing. */
 loam_status plan_execute(plan_run *r);
+
+/* Steps of so few tokens are made with few barriers: threads repeat what is short, and attention is cut by heads. */
+#define FEW_TOKENS 4
+/* Marks (value.heads) what each thread can do for its own heads without a barrier. */
+void plan_mark_heads(graph *g, int n_threads);
 
 /* ---- for the code of operations ---- */
 

@@ -7,10 +7,11 @@ void *value_data(const value *v, const worker *w)
     const plan_run *r = w->run;
     switch (v->op) {
     case OP_WEIGHT: return (void *)(uintptr_t)v->p.w->data;
-    case OP_INPUT: return (void *)(uintptr_t)r->inputs[v->p.in.input];
+    case OP_INPUT: return (void *)(uintptr_t)(v->p.in.bound ? v->p.in.bound->data : r->inputs[v->p.in.input]);
     case OP_VIEW: return (char *)value_data(v->src[0], w) + v->p.view.offset;
     default: break;
     }
+    if (v->place) return (void *)(uintptr_t)v->place->data;
     if (v->replicated) return r->arena + v->buffer + (int64_t)w->ith * ((value_bytes(v) + 63) & ~(int64_t)63);
     return v->buffer >= 0 ? r->arena + v->buffer : r->outputs[-2 - v->buffer];
 }
@@ -60,7 +61,9 @@ static void walk(void *arg, int ith, int nth)
 loam_status plan_execute(plan_run *r)
 {
     atomic_store(&r->stop, 0);
+    atomic_store(&r->bad_index, 0);
     loam_status status = pool_run_n(r->threads, r->n_threads, walk, r);
     if (status != LOAM_OK) return status;
+    if (atomic_load(&r->bad_index)) return LOAM_E_ARG;
     return atomic_load(&r->stop) ? LOAM_E_ABORTED : LOAM_OK;
 }

@@ -46,6 +46,25 @@ bool shape_given(value *v, char *why, size_t n)
     return true;
 }
 
+bool shape_copy(value *v, char *why, size_t n)
+{
+    const copy_params *p = &v->p.copy;
+    int64_t block = dtype_table[v->type].values;
+    if (p->ne[0] % block) return no(why, n, "rows of %lld values are not made of blocks of %s", LL(p->ne[0]), loam_type_name((int)v->type));
+    set(v, p->ne[0], p->ne[1], p->ne[2] * p->ne[3]);
+    return true;
+}
+
+bool shape_custom(value *v, char *why, size_t n)
+{
+    const loam_data *d = &v->p.custom->out;
+    (void)why;
+    (void)n;
+    v->type = d->type;
+    set(v, d->ne[0], d->ne[1], d->ne[2] * d->ne[3]);
+    return true;
+}
+
 bool shape_view(value *v, char *why, size_t n) { return shape_given(v, why, n); }
 
 bool shape_embed(value *v, char *why, size_t n)

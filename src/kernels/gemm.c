@@ -3,14 +3,21 @@
 
 #include <string.h>
 
-#define BLOCK_K 256   /* a multiple of every block of values: a tile's panels stay in the first cache */
-#define BLOCK_N 512   /* columns of B packed at once: they stay in the second */
+#define BLOCK_K 384   /* depth of panels at most: those of A stay in the first cache */
+#define CODED_K 256   /* the same for coded rows along k: a multiple of every block of values */
+#define BLOCK_N 384   /* columns of B packed at once: they stay in the second */
 #define MAX_LANES 32  /* the widest tile */
+#define GROUP 8       /* panels of A that are packed together */
+#define GROUP_K 16    /* rows at a time, so that each line of memory is fetched once for all of them */
 #define MAX_TILE (32 * 32)
 
 typedef struct space {
-    float *b, *a, *tile, *rows; /* packed B, one panel of A, an incomplete tile, decoded rows */
+    float *b, *a, *tile, *rows; /* packed B, a group of panels of A, an incomplete tile, decoded rows */
 } space;
+
+typedef struct span {
+    int64_t first, last;
+} span;
 
 /* The part of the product that is at work: columns and depth. */
 typedef struct chunk {
@@ -18,7 +25,8 @@ typedef struct chunk {
 } chunk;
 
 #define B_FLOATS ((size_t)BLOCK_K * (BLOCK_N + MAX_LANES) + GEMM_SPILL)
-#define A_FLOATS ((size_t)BLOCK_K * MAX_LANES + GEMM_SPILL)
+#define A_PANEL ((int64_t)BLOCK_K * MAX_LANES / 2 + GEMM_SPILL)
+#define A_FLOATS ((size_t)GROUP * A_PANEL)
 #define ROW_FLOATS ((size_t)MAX_LANES * BLOCK_K > BLOCK_N ? (size_t)MAX_LANES * BLOCK_K : (size_t)BLOCK_N)
 
 size_t gemm_scratch(void) { return (B_FLOATS + A_FLOATS + MAX_TILE + ROW_FLOATS) * sizeof(float) + 256; }
@@ -70,11 +78,18 @@ static void pack_b(const kernels *ks, const gemm_args *g, const space *s, const 
     }
 }
 
-static void pack_a(const gemm_kernel *t, const gemm_args *g, float *panel, int64_t i, int rows, const chunk *at)
+/* Rows [i, last) of A as panels, A_PANEL floats apart. */
+static void pack_a(const gemm_kernel *t, const gemm_args *g, float *panels, span rows, const chunk *at)
 {
-    const float *from = g->a + i * g->a_row + at->k0 * g->a_col;
-    if (g->a_col == 1) t->turn(from, g->a_row, rows, at->k, panel, t->mr);
-    else t->lay(from, g->a_col, rows, at->k, panel, t->mr);
+    const float *from = g->a + rows.first * g->a_row + at->k0 * g->a_col;
+    int64_t n = rows.last - rows.first;
+    if (g->a_col == 1) {
+        for (int64_t i = 0; i < n; i += t->mr) t->turn(from + i * g->a_row, g->a_row, (int)least(t->mr, n - i), at->k, panels + i / t->mr * A_PANEL, t->mr);
+        return;
+    }
+    for (int64_t p = 0; p < at->k; p += GROUP_K)
+        for (int64_t i = 0; i < n; i += t->mr)
+            t->lay(from + p * g->a_col + i, g->a_col, (int)least(t->mr, n - i), least(GROUP_K, at->k - p), panels + i / t->mr * A_PANEL + p * t->mr, t->mr);
 }
 
 typedef struct corner {
@@ -83,16 +98,12 @@ typedef struct corner {
 } corner;
 
 /* A tile at the edge goes through a whole one. */
-static void edge_tile(const gemm_kernel *t, const space *s, int64_t k, const float *b, const corner *e, bool add)
+static void edge_tile(const gemm_kernel *t, float *whole, int64_t k, const float *const ab[2], const corner *e, bool add)
 {
-    for (int64_t r = 0; r < e->rows && add; r++) memcpy(s->tile + r * t->nr, e->c + r * e->stride, (size_t)e->cols * 4);
-    t->tile(k, s->a, b, s->tile, t->nr, add);
-    for (int64_t r = 0; r < e->rows; r++) memcpy(e->c + r * e->stride, s->tile + r * t->nr, (size_t)e->cols * 4);
+    for (int64_t r = 0; r < e->rows && add; r++) memcpy(whole + r * t->nr, e->c + r * e->stride, (size_t)e->cols * 4);
+    t->tile(k, ab[0], ab[1], whole, t->nr, add);
+    for (int64_t r = 0; r < e->rows; r++) memcpy(e->c + r * e->stride, whole + r * t->nr, (size_t)e->cols * 4);
 }
-
-typedef struct span {
-    int64_t first, last;
-} span;
 
 static span share(int64_t n, int64_t unit, int ith, int nth)
 {
@@ -100,22 +111,41 @@ static span share(int64_t n, int64_t unit, int ith, int nth)
     return (span){ least(n, units * ith / nth * unit), least(n, units * (ith + 1) / nth * unit) };
 }
 
+/* All tiles of a group of rows in the chunk's columns. */
+static void tiles(const gemm_kernel *t, const gemm_args *g, const space *s, span rows, const chunk *at)
+{
+    bool add = g->add || at->k0 > 0;
+    for (int64_t i = rows.first; i < rows.last; i += t->mr) {
+        const float *a = s->a + (i - rows.first) / t->mr * A_PANEL;
+        for (int64_t j = 0; j < at->n; j += t->nr) {
+            const float *b = s->b + j * at->k;
+            corner e = { g->c + i * g->c_stride + at->n0 + j, least(t->mr, rows.last - i), least(t->nr, at->n - j), g->c_stride };
+            if (e.rows == t->mr && e.cols == t->nr) t->tile(at->k, a, b, e.c, g->c_stride, add);
+            else edge_tile(t, s->tile, at->k, (const float *const[2]){ a, b }, &e, add);
+        }
+    }
+}
+
+/* Panels of equal depth: a shallow one has to load and store its sums as often as a deep one. */
+static int64_t depth_of(const gemm_args *g)
+{
+    if (g->b_turned && dtype_table[g->b_type].values > 1) return CODED_K;
+    int64_t panels = (g->k + BLOCK_K - 1) / BLOCK_K, even = (g->k + panels - 1) / panels;
+    return (even + 15) / 16 * 16;
+}
+
 static void block(const kernels *ks, const gemm_args *g, const space *s, span rows, span cols)
 {
     const gemm_kernel *t = ks->gemm;
+    int64_t depth = g->k > 0 ? depth_of(g) : 1;
     for (int64_t n0 = cols.first; n0 < cols.last; n0 += BLOCK_N)
-        for (int64_t k0 = 0; k0 < g->k; k0 += BLOCK_K) {
-            chunk at = { n0, least(BLOCK_N, cols.last - n0), k0, least(BLOCK_K, g->k - k0) };
-            bool add = g->add || k0 > 0;
+        for (int64_t k0 = 0; k0 < g->k; k0 += depth) {
+            chunk at = { n0, least(BLOCK_N, cols.last - n0), k0, least(depth, g->k - k0) };
             pack_b(ks, g, s, &at);
-            for (int64_t i = rows.first; i < rows.last; i += t->mr) {
-                int64_t m = least(t->mr, rows.last - i);
-                pack_a(t, g, s->a, i, (int)m, &at);
-                for (int64_t j = 0; j < at.n; j += t->nr) {
-                    corner e = { g->c + i * g->c_stride + n0 + j, m, least(t->nr, at.n - j), g->c_stride };
-                    if (m == t->mr && e.cols == t->nr) t->tile(at.k, s->a, s->b + j * at.k, e.c, g->c_stride, add);
-                    else edge_tile(t, s, at.k, s->b + j * at.k, &e, add);
-                }
+            for (int64_t i = rows.first; i < rows.last; i += GROUP * t->mr) {
+                span group = { i, least(rows.last, i + GROUP * t->mr) };
+                pack_a(t, g, s->a, group, &at);
+                tiles(t, g, s, group, &at);
             }
         }
 }

@@ -64,6 +64,8 @@ typedef void (*softcap_fn)(float *y, const float *x, float cap, int64_t n);     
 /* Rotates n_pairs pairs of one head by angles given as cos/sin tables [n_pairs] (magnitude already multiplied in).
  * neox: pairs are (i, i + n_pairs), else (2i, 2i + 1). In place. */
 typedef void (*rope_fn)(float *x, const float *cos_, const float *sin_, int n_pairs, bool neox);
+/* Orthonormal Hadamard transform of blocks of a power of two, in place; it undoes itself. n: a multiple of block. */
+typedef void (*hadamard_fn)(float *x, int64_t n, int64_t block);
 
 /* ---- attention -------------------------------------------------------------------------------------------------- */
 
@@ -174,6 +176,7 @@ typedef struct kernels {
     softmax_fn softmax;
     softcap_fn softcap;
     rope_fn rope;
+    hadamard_fn hadamard;
     attn_fn attn;
     attn_merge_fn attn_merge;
     conv_fn conv;

@@ -242,7 +242,7 @@ static loam_status grow_tables(mem_group *g, int seq, const loaded_group *l)
     return LOAM_OK;
 }
 
-static void apply_group(mem_group *g, int seq, loaded_group *l)
+static void apply_group(memory *m, mem_group *g, int seq, loaded_group *l)
 {
     for (uint32_t i = 0; i < l->n_pages; i++) {
         const uint8_t *record = l->records + (size_t)i * PAGE_RECORD;
@@ -255,6 +255,7 @@ static void apply_group(mem_group *g, int seq, loaded_group *l)
             int32_t pos = (int32_t)le32(record + 4 + 4 * s);
             g->slot_pos[(int64_t)page * PAGE_SLOTS + s] = pos;
             if (pos < 0) continue;
+            g->token[(int64_t)page * PAGE_SLOTS + s] = m->n_numbered++;
             p->count++;
             if (twins >> s & 1) p->twins |= (uint64_t)1 << s;
             else g->n_tokens++;
@@ -383,7 +384,7 @@ loam_status memory_undump(memory *m, int seq, reader *r, loam_error *err)
     if (status == LOAM_OK) {
         if (seq < 0) memory_clear(m);
         else memory_seq_rm(m, seq, 0, INT32_MAX);
-        for (int i = 0; i < m->n_groups; i++) apply_group(&m->groups[i], seq, &groups[i]);
+        for (int i = 0; i < m->n_groups; i++) apply_group(m, &m->groups[i], seq, &groups[i]);
         copy_pages(m, groups, data);
         apply_states(m, seq, &states);
     }
@@ -402,7 +403,7 @@ uint64_t memory_geometry(const memory *m)
     for (int i = 0; i < m->n_layer; i++) {
         const kv_layer *l = &m->layers[i];
         int32_t facts[] = { l->pages != NULL, l->group, (int32_t)l->shape.k_type, (int32_t)l->shape.v_type, l->shape.n_kv_head,
-                            l->shape.k_dim, l->shape.v_dim };
+                            l->shape.k_dim, l->shape.v_dim, l->shape.k_rotated, l->shape.v_rotated };
         h = XXH64(facts, sizeof facts, h);
         int64_t rows[] = { m->states.layers[i].r_row, m->states.layers[i].s_row };
         if (rows[0] || rows[1]) h = XXH64(rows, sizeof rows, h);

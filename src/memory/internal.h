@@ -9,6 +9,7 @@ typedef struct mem_page {
     int16_t used;            /* slots ever given out: the next token goes here */
     int16_t count;           /* slots that hold a token */
     uint64_t twins;          /* slots whose token is also in another page and counted there */
+    bool seen;               /* by the operation under way */
 } mem_page;
 
 /* The pages of a sequence. Of a limited window positions below `kept` may have been given back. */
@@ -38,6 +39,7 @@ typedef struct mem_group {
     int32_t n_free;
     int32_t *slot_pos;       /* [n_pages * PAGE_SLOTS] */
     int32_t *shift;          /* the same: pending turn of the key */
+    uint64_t *token;         /* the same: which token it is, the same number in every page that has a copy of it */
     bool shifted;
     mem_table *tables;       /* [n_seq_max] */
     mem_undo *undo;          /* [n_seq_max] */
@@ -92,6 +94,7 @@ struct memory {
     kv_view view;
     mem_states states;
     bool open, encoding;
+    uint64_t n_numbered;     /* tokens that have got a number */
 };
 
 /* states.c */
@@ -109,7 +112,7 @@ bool mem_states_may_rm(const memory *m, int seq, int32_t p0, int32_t p1);
 void mem_states_rm(memory *m, int seq, int32_t p0, int32_t p1);            /* may_rm said yes */
 void mem_states_cp(memory *m, int src, int dst);
 void mem_states_move(memory *m, int seq, int32_t p0, int32_t p1, int32_t add, int32_t div);
-bool mem_states_may_cp(const memory *m, int src, int32_t p0, int32_t p1);
+
 int32_t mem_states_pos(const memory *m, int seq);                          /* -1: none */
 int32_t mem_take_cell(mem_states *s);
 void mem_drop_cell(mem_states *s, int32_t cell);

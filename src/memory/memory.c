@@ -12,11 +12,15 @@
 
 /* ---- geometry ---- */
 
+/* Block of the Hadamard transform of heads of this width; 0 for types that keep every value by itself. */
+static int rotation_of(bool wanted, loam_type type, int dim) { return wanted && dtype_table[type].values > 1 ? dim & -dim : 0; }
+
 static loam_status shape_of(page_shape *s, const memory_params *p, const memory_layer *l, loam_error *err)
 {
     uint64_t k_row, v_row;
     loam_type k_type = l->encode ? LOAM_F32 : p->k_type, v_type = l->encode ? LOAM_F32 : p->v_type;
-    *s = (page_shape){ .k_type = k_type, .v_type = v_type, .n_kv_head = l->n_kv_head, .k_dim = l->k_dim, .v_dim = l->v_dim };
+    *s = (page_shape){ .k_type = k_type, .v_type = v_type, .n_kv_head = l->n_kv_head, .k_dim = l->k_dim, .v_dim = l->v_dim,
+                        .k_rotated = rotation_of(p->k_rotated, k_type, l->k_dim), .v_rotated = rotation_of(p->v_rotated, v_type, l->v_dim) };
     if (!dtype_row_bytes(k_type, l->k_dim, &k_row))
         return fail(err, LOAM_E_ARG, "cache type %s: key heads of %d values are not a multiple of its block", loam_type_name((int)p->k_type), l->k_dim);
     if (!dtype_row_bytes(v_type, l->v_dim, &v_row))
@@ -71,11 +75,12 @@ static loam_status group_init(mem_group *g, const memory_params *p, int window, 
     g->free_pages = mem_alloc_array((size_t)n, sizeof *g->free_pages);
     g->slot_pos = mem_alloc_array((size_t)n * PAGE_SLOTS, sizeof *g->slot_pos);
     g->shift = mem_zalloc_array((size_t)n * PAGE_SLOTS, sizeof *g->shift);
+    g->token = mem_zalloc_array((size_t)n * PAGE_SLOTS, sizeof *g->token);
     g->tables = mem_zalloc_array((size_t)p->n_seq_max, sizeof *g->tables);
     g->undo = mem_zalloc_array((size_t)p->n_seq_max, sizeof *g->undo);
     g->first_slot = mem_zalloc_array((size_t)p->n_batch + 1, sizeof *g->first_slot);
     g->runs = mem_alloc_array((size_t)p->n_batch, sizeof *g->runs);
-    if (!g->pages || !g->free_pages || !g->slot_pos || !g->shift || !g->tables || !g->undo || !g->first_slot || !g->runs)
+    if (!g->pages || !g->free_pages || !g->slot_pos || !g->shift || !g->token || !g->tables || !g->undo || !g->first_slot || !g->runs)
         return fail_nomem(err, "the tables of the cache", (uint64_t)n * PAGE_SLOTS * 8);
     for (int64_t i = 0; i < n * PAGE_SLOTS; i++) g->slot_pos[i] = -1;
     for (int64_t i = 0; i < n; i++) g->free_pages[g->n_free++] = (int32_t)(n - 1 - i);
@@ -160,6 +165,7 @@ void memory_free(memory *m)
         mem_free(g->free_pages);
         mem_free(g->slot_pos);
         mem_free(g->shift);
+        mem_free(g->token);
         mem_free(g->tables);
         mem_free(g->undo);
         mem_free(g->slots);
@@ -184,7 +190,7 @@ uint64_t memory_table_bytes(const memory *m)
                  mem_size(m->pos) + mem_states_table_bytes(m);
     for (int i = 0; i < m->n_groups; i++) {
         const mem_group *g = &m->groups[i];
-        n += mem_size(g->pages) + mem_size(g->free_pages) + mem_size(g->slot_pos) + mem_size(g->shift) + mem_size(g->tables) +
+        n += mem_size(g->pages) + mem_size(g->free_pages) + mem_size(g->slot_pos) + mem_size(g->shift) + mem_size(g->token) + mem_size(g->tables) +
              mem_size(g->undo) + mem_size(g->slots) + mem_size(g->first_slot) + mem_size(g->runs);
         for (int s = 0; s < m->n_seq_max; s++) n += mem_size(g->tables[s].pages) + mem_size(g->undo[s].encoded.pages);
     }
@@ -264,6 +270,7 @@ void mem_copy_page(memory *m, mem_group *g, int32_t from, int32_t to, int32_t p0
         if (pos < p0 || pos >= p1) continue;
         g->slot_pos[to * PAGE_SLOTS + s] = pos;
         g->shift[to * PAGE_SLOTS + s] = g->shift[from * PAGE_SLOTS + s];
+        g->token[to * PAGE_SLOTS + s] = g->token[from * PAGE_SLOTS + s];
         page->count++;
         page->twins |= (uint64_t)1 << s;
         page->used = (int16_t)(s + 1);
@@ -556,6 +563,7 @@ loam_status memory_view(memory *m, int first, int n, const int32_t *pos, const k
             for (int32_t s = g->first_slot[t]; s < g->first_slot[t + 1]; s++) {
                 mem_page *page = &g->pages[g->slots[s] / PAGE_SLOTS];
                 g->slot_pos[g->slots[s]] = m->pos[t];
+                g->token[g->slots[s]] = m->n_numbered + (uint64_t)(t - first);
                 page->count++;
                 if (s > g->first_slot[t]) page->twins |= (uint64_t)1 << g->slots[s] % PAGE_SLOTS;
             }
@@ -564,6 +572,7 @@ loam_status memory_view(memory *m, int first, int n, const int32_t *pos, const k
         }
         make_runs(m, g, first, n, &m->view_groups[i]);
     }
+    m->n_numbered += (uint64_t)n;
     m->view = (kv_view){ .layers = m->layers, .groups = m->view_groups, .pos = pos };
     mem_states_view(m, first, n);
     *view = &m->view;

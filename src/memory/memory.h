@@ -41,6 +41,7 @@ typedef struct memory_params {
     int64_t n_ctx_seq;       /* tokens of one sequence */
     int n_seq_max, n_batch;
     loam_type k_type, v_type;
+    bool k_rotated, v_rotated; /* rows of block types go through a Hadamard transform (tensor/pages.h) */
     int n_rs_seq;            /* tokens by which a recurrent state can be taken back */
     int64_t n_encode;        /* tokens of layers that encode, of all sequences with those of an open batch */
 } memory_params;
@@ -83,8 +84,8 @@ bool memory_has_states(const memory *m);
  * recurrent state without containing its beginning, or when it cuts off an end so far back that tokens which a limited window
  * would need again have been given back. */
 bool memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1);
-/* dst gets the tokens of src in the range in place of its own there. LOAM_E_FULL; LOAM_E_UNSUPPORTED: the range cuts a state, or
- * the window of dst would not be whole. Nothing has changed then. */
+/* dst gets the tokens of src in the range in place of its own there, and its whole state whatever the range. LOAM_E_FULL;
+ * LOAM_E_UNSUPPORTED: the window of dst would not be whole; LOAM_E_NOMEM. Nothing has changed then. */
 loam_status memory_seq_cp(memory *m, int src, int dst, int32_t p0, int32_t p1);
 void memory_seq_keep(memory *m, int seq);
 void memory_clear(memory *m);
@@ -93,8 +94,10 @@ int32_t memory_pos_max(const memory *m, int seq);
 /* Whether a and b hold the same positions at their ends: sequences that one token may join. */
 bool memory_same_ends(const memory *m, int a, int b);
 
-/* Changes positions of a sequence in the range: pos = (pos + add) / div; others that share its pages keep theirs. LOAM_E_FULL,
- * LOAM_E_UNSUPPORTED (tokens that a window would need again are gone), and nothing changed. */
+/* Changes positions of a sequence in the range: pos = (pos + add) / div. A token has one position: it moves for all sequences
+ * that have it, also where its page was copied for one of them. LOAM_E_NOMEM;
+ * LOAM_E_UNSUPPORTED (tokens that a window would need again are gone); then
+ * nothing changed. */
 loam_status memory_seq_move(memory *m, int seq, const int32_t range[2], int32_t add, int32_t div);
 bool memory_has_shifts(const memory *m);
 /* Calls turn for every slot whose key is out of place, once per group, then forgets the shifts. */

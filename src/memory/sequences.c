@@ -1,5 +1,6 @@
 /* sequences.c - operations on whole sequences: all of them work on tables of pages; see memory.h. */
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/limits.h"
@@ -24,15 +25,14 @@ static void clear_range(mem_group *g, int32_t page, int32_t p0, int32_t p1)
 
 /* ---- what an operation needs and leaves, before anything changes ---- */
 
-/* Pages that an operation on the range needs: one for each shared page with tokens in it; where whole pages may go as they
- * are, only for those of which the sequence keeps a part. */
-static int separate_pages(mem_group *g, int seq, int32_t p0, int32_t p1, bool whole_too)
+/* Pages that removing the range needs: one for each shared page of which the sequence keeps a part. */
+static int separate_pages(mem_group *g, int seq, int32_t p0, int32_t p1)
 {
     const mem_table *t = &g->tables[seq];
     int n = 0;
     for (int i = 0; i < t->n; i++) {
         int hit = in_range(slots_of(g, t->pages[i]), p0, p1);
-        n += hit > 0 && (whole_too || hit < g->pages[t->pages[i]].count) && g->pages[t->pages[i]].owners > 1;
+        n += hit > 0 && hit < g->pages[t->pages[i]].count && g->pages[t->pages[i]].owners > 1;
     }
     return n;
 }
@@ -116,7 +116,7 @@ bool memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1)
     if (p0 >= p1) return true;
     if (!mem_states_may_rm(m, seq, p0, p1) || !leaves_window(m, seq, p0, p1)) return false;
     for (int i = 0; i < m->n_groups; i++)
-        if (takes_part(&m->groups[i], p0, p1) && separate_pages(&m->groups[i], seq, p0, p1, false) > m->groups[i].n_free) return false;
+        if (takes_part(&m->groups[i], p0, p1) && separate_pages(&m->groups[i], seq, p0, p1) > m->groups[i].n_free) return false;
     mem_states_rm(m, seq, p0, p1);
     for (int i = 0; i < m->n_groups; i++)
         if (takes_part(&m->groups[i], p0, p1)) rm_from_group(m, &m->groups[i], seq, p0, p1);
@@ -135,7 +135,7 @@ static loam_status may_copy(memory *m, mem_group *g, const span *c)
 {
     const mem_table *from = &g->tables[c->src];
     mem_table *to = &g->tables[c->dst];
-    int parts = separate_pages(g, c->dst, c->p0, c->p1, false);
+    int parts = separate_pages(g, c->dst, c->p0, c->p1);
     for (int i = 0; i < from->n; i++) {
         int hit = in_range(slots_of(g, from->pages[i]), c->p0, c->p1);
         parts += hit > 0 && hit < g->pages[from->pages[i]].count;
@@ -187,8 +187,6 @@ static void cp_encoding(mem_group *g, int src, int dst)
 loam_status memory_seq_cp(memory *m, int src, int dst, int32_t p0, int32_t p1)
 {
     if (src == dst || p0 >= p1) return LOAM_OK;
-    if (!mem_states_may_cp(m, src, p0, p1)) return LOAM_E_UNSUPPORTED;
-    if (memory_has_states(m)) p0 = 0, p1 = INT32_MAX; /* a state is all of a sequence */
     span c = { src, dst, p0, p1 };
     for (int i = 0; i < m->n_groups; i++) {
         loam_status status = takes_part(&m->groups[i], p0, p1) ? may_copy(m, &m->groups[i], &c) : LOAM_OK;
@@ -260,9 +258,12 @@ static void move_slot(mem_group *g, int64_t at, int32_t add, int32_t div)
     g->shifted = true;
 }
 
+/* What was given back below the range stays where it was, what was in the range moves along. */
 static int32_t moved_kept(const mem_table *t, int32_t p0, int32_t p1, int32_t add, int32_t div)
 {
-    return t->kept > p0 && t->kept <= p1 ? moved_position(t->kept - 1, add, div) + 1 : t->kept;
+    if (t->kept <= p0 || t->kept > p1) return t->kept;
+    int32_t moved = moved_position(t->kept - 1, add, div) + 1;
+    return moved > p0 ? moved : p0;
 }
 
 /* Largest position + 1 after the move. */
@@ -273,43 +274,83 @@ static int32_t moved_end(mem_group *g, int seq, int32_t p0, int32_t p1, int32_t 
     return part > rest ? part : rest;
 }
 
-/* Pages that others have too become the sequence's own first. */
-static void move_in_group(memory *m, mem_group *g, int seq, const int32_t range[2], int32_t add, int32_t div)
+typedef struct mover {
+    mem_group *g;
+    int32_t add, div;
+    uint64_t *tokens;        /* ascending numbers of the tokens that moved */
+    size_t n;
+} mover;
+
+static int by_number(const void *a, const void *b)
 {
-    mem_table *t = &g->tables[seq];
-    t->kept = moved_kept(t, range[0], range[1], add, div);
-    for (int n = 0; n < t->n; n++) {
-        int32_t page = t->pages[n];
-        if (in_range(slots_of(g, page), range[0], range[1]) == 0) continue;
-        if (g->pages[page].owners > 1) {
-            int32_t own = mem_take_page(g);
-            mem_copy_page(m, g, page, own, 0, INT32_MAX);
-            mem_drop_page(g, page);
-            t->pages[n] = page = own;
-        }
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The tokens of the sequence's own pages. */
+static void move_own(mover *v, const mem_table *t, int32_t p0, int32_t p1)
+{
+    for (int i = 0; i < v->g->n_pages; i++) v->g->pages[i].seen = false;
+    for (int i = 0; i < t->n; i++) {
+        v->g->pages[t->pages[i]].seen = true;
         for (int s = 0; s < PAGE_SLOTS; s++) {
-            int64_t at = (int64_t)page * PAGE_SLOTS + s;
-            if (g->slot_pos[at] >= range[0] && g->slot_pos[at] < range[1]) move_slot(g, at, add, div);
+            int64_t at = (int64_t)t->pages[i] * PAGE_SLOTS + s;
+            if (v->g->slot_pos[at] < p0 || v->g->slot_pos[at] >= p1) continue;
+            v->tokens[v->n++] = v->g->token[at];
+            move_slot(v->g, at, v->add, v->div);
         }
     }
-    mem_trim(g, t);
-    t->end = mem_end_of(g, t->pages, t->n);
-    if (t->n == 0) t->kept = 0;
+    qsort(v->tokens, v->n, sizeof *v->tokens, by_number);
+}
+
+/* Copies of these tokens in pages that only others have. */
+static void move_copies(mover *v, const mem_table *t)
+{
+    for (int i = 0; i < t->n; i++) {
+        mem_page *page = &v->g->pages[t->pages[i]];
+        for (int s = 0; s < PAGE_SLOTS && !page->seen; s++) {
+            int64_t at = (int64_t)t->pages[i] * PAGE_SLOTS + s;
+            if (v->g->slot_pos[at] >= 0 && bsearch(&v->g->token[at], v->tokens, v->n, sizeof *v->tokens, by_number))
+                move_slot(v->g, at, v->add, v->div);
+        }
+        page->seen = true;
+    }
+}
+
+static void move_in_group(memory *m, mover *v, int seq, int32_t p0, int32_t p1)
+{
+    mem_group *g = v->g;
+    g->tables[seq].kept = moved_kept(&g->tables[seq], p0, p1, v->add, v->div);
+    move_own(v, &g->tables[seq], p0, p1);
+    for (int q = 0; q < m->n_seq_max && v->n > 0; q++) {
+        mem_table *t = &g->tables[q];
+        move_copies(v, t);
+        mem_trim(g, t);
+        t->end = mem_end_of(g, t->pages, t->n);
+        if (t->n == 0) t->kept = 0;
+    }
+    v->n = 0;
 }
 
 loam_status memory_seq_move(memory *m, int seq, const int32_t range[2], int32_t add, int32_t div)
 {
     mem_group *full = fullest(m);
     int32_t end = full ? moved_end(full, seq, range[0], range[1], add, div) : 0;
+    size_t most = 0;
     for (int i = 0; i < m->n_groups; i++) {
         mem_group *g = &m->groups[i];
         if (g->encode) continue;
-        if (separate_pages(g, seq, range[0], range[1], true) > g->n_free) return LOAM_E_FULL;
         if (!has_window(g, moved_kept(&g->tables[seq], range[0], range[1], add, div), end)) return LOAM_E_UNSUPPORTED;
+        if ((size_t)g->tables[seq].n > most) most = (size_t)g->tables[seq].n;
     }
+    mover v = { .add = add, .div = div, .tokens = mem_alloc_array(most * PAGE_SLOTS + 1, sizeof *v.tokens) };
+    if (!v.tokens) return LOAM_E_NOMEM;
     mem_states_move(m, seq, range[0], range[1], add, div);
-    for (int i = 0; i < m->n_groups; i++)
-        if (!m->groups[i].encode) move_in_group(m, &m->groups[i], seq, range, add, div);
+    for (int i = 0; i < m->n_groups; i++) {
+        v.g = &m->groups[i];
+        if (!v.g->encode) move_in_group(m, &v, seq, range[0], range[1]);
+    }
+    mem_free(v.tokens);
     return LOAM_OK;
 }
 

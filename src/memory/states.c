@@ -324,13 +324,6 @@ void mem_states_rm(memory *m, int seq, int32_t p0, int32_t p1)
     memmove(past, past + back + 1, (size_t)s->past_len[seq] * sizeof *past);
 }
 
-/* A state cannot be cut: it is copied when the range holds all of it. */
-bool mem_states_may_cp(const memory *m, int src, int32_t p0, int32_t p1)
-{
-    int32_t pos = mem_states_pos(m, src);
-    return pos < 0 || (p0 <= 0 && p1 > pos);
-}
-
 void mem_states_cp(memory *m, int src, int dst)
 {
     mem_states *s = &m->states;
@@ -344,17 +337,7 @@ void mem_states_cp(memory *m, int src, int dst)
     memcpy(s->past + dst * s->n_past, s->past + src * s->n_past, (size_t)s->past_len[src] * sizeof *s->past);
 }
 
-static void copy_cell(mem_states *s, int n_layer, int32_t from, int32_t to)
-{
-    for (int i = 0; i < n_layer; i++) {
-        const state_layer *l = &s->layers[i];
-        if (l->r) memcpy(l->r + to * l->r_row, l->r + from * l->r_row, (size_t)l->r_row * sizeof(float));
-        if (l->s) memcpy(l->s + to * l->s_row, l->s + from * l->s_row, (size_t)l->s_row * sizeof(float));
-    }
-}
-
-/* Only the position moves, with it the way back is lost; a state that would end before 0 is gone. Others that share the cell
- * keep it. */
+/* Only the position moves, for all that share the cell; the way back is lost. A state that would end before 0 is gone. */
 void mem_states_move(memory *m, int seq, int32_t p0, int32_t p1, int32_t add, int32_t div)
 {
     mem_states *s = &m->states;
@@ -362,16 +345,11 @@ void mem_states_move(memory *m, int seq, int32_t p0, int32_t p1, int32_t add, in
     if (pos < 0 || pos < p0 || pos >= p1) return;
     int64_t moved = ((int64_t)pos + add) / div;
     forget_past(s, seq);
-    if ((int64_t)pos + add < 0) {
-        mem_drop_cell(s, cell);
-        s->tail[seq] = -1;
-        return;
-    }
-    if (s->cells[cell].owners > 1) {
-        int32_t own = mem_take_cell(s);
-        copy_cell(s, m->n_layer, cell, own);
-        mem_drop_cell(s, cell);
-        s->tail[seq] = cell = own;
-    }
     s->cells[cell].pos = moved > INT32_MAX - 1 ? INT32_MAX - 1 : (int32_t)moved;
+    for (int q = 0; (int64_t)pos + add < 0 && q < m->n_seq_max; q++)
+        if (s->tail[q] == cell) {
+            forget_past(s, q);
+            mem_drop_cell(s, cell);
+            s->tail[q] = -1;
+        }
 }

@@ -1,4 +1,4 @@
-/* adapter.c - LoRA adapter files (GGUF): checked against the model and bound to its weights once.
+/* adapter.c - LoRA adapters (GGUF files, PEFT folders): checked against the model and bound to its weights once.
  *
  * For base tensor NAME the file has NAME.lora_a and NAME.lora_b:
  *
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "file/hf.h"
 #include "model/model_impl.h"
 
 const weight *model_weight(const loam_model *m, const char *name)
@@ -130,7 +131,7 @@ loam_status loam_adapter_open(loam_adapter **out, const loam_model *model, const
     if (!a) return fail_nomem(err, "an adapter", sizeof *a);
     a->model = model;
     gguf_file *f = NULL;
-    loam_status status = gguf_open(&f, path, 0, err);
+    loam_status status = hf_open_adapter(&f, path, model->file, err);
     a->file = f;
     if (status == LOAM_OK) status = check_kind(a, err);
     if (status == LOAM_OK) status = gguf_get_f32(f, "adapter.lora.alpha", GGUF_OPTIONAL, &a->alpha, err);

@@ -175,7 +175,7 @@ typedef enum score_scale {
     SCORE_SQRT_R,
     SCORE_K,              /* 1 / K */
     SCORE_KEY,            /* attention.scale, 0 = 1 / sqrt(K) */
-    SCORE_SQRT_D_H,       /* 1 / sqrt(D / H) */
+    SCORE_SQRT_D_H,       /* 1 / sqrt(D / H), or attention.scale */
     SCORE_LATENT,         /* 1 / sqrt(M), raised with the rotary scaling */
     SCORE_OUTPUT_SCALE    /* attention.output_scale */
 } score_scale;

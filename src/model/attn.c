@@ -74,11 +74,13 @@ static float score_scale_of(const builder *b)
     double m = (double)SYM(h->sym, M), k = (double)b->k;
     score_scale rule = a->scale_only_layers && a->scale_only_layers != h->n_layer ? SCORE_SQRT_K : a->scale;
     switch (rule) {
-    case SCORE_SQRT_K: break;
+    case SCORE_SQRT_K: if (h->attention_scale != 0) return h->attention_scale; break;
     case SCORE_SQRT_R: return (float)(1 / __builtin_sqrt((double)b->n_rot));
     case SCORE_K: return (float)(1 / k);
     case SCORE_KEY: if (h->attention_scale != 0) return h->attention_scale; break;
-    case SCORE_SQRT_D_H: return (float)(1 / __builtin_sqrt((double)(SYM(h->sym, D) / b->n_head)));
+    case SCORE_SQRT_D_H:
+        if (h->attention_scale != 0) return h->attention_scale;
+        return (float)(1 / __builtin_sqrt((double)(SYM(h->sym, D) / b->n_head)));
     case SCORE_OUTPUT_SCALE: return h->output_scale;
     case SCORE_LATENT: {
         double g = b->rope.attn_factor * (1 + 0.1 * b->rope.ln_s) * (1 + 0.1 * b->rope.log_multiplier * b->rope.ln_s);

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "model/random_blocks.h"
@@ -70,12 +69,29 @@ static loam_status write_tensors(gguf_builder *b, const wishes *w, const fresh_s
     return s;
 }
 
+/* A model that could not be trained here fills no disk. */
+static loam_status check_size(const wishes *w, uint64_t most, loam_error *err)
+{
+    uint64_t sum = 0, n;
+    for (size_t i = 0; i < w->n; i++) {
+        const int64_t *ne = w->items[i].ne;
+        if (!mul_ok((uint64_t)ne[0], (uint64_t)ne[1], &n) || !mul_ok(n, (uint64_t)ne[2], &n) || !mul_ok(n, (uint64_t)ne[3], &n) || !add_ok(sum, n, &sum))
+            sum = UINT64_MAX / 2;
+        if (sum > UINT64_MAX / 64) break;
+    }
+    if (sum <= most) return LOAM_OK;
+    return fail(err, LOAM_E_NOMEM, "the model has %.3g M weights; the machine has %.0f MB left, enough for %.3g M", (double)sum / 1e6,
+                (double)most * 16 / 1e6, (double)most / 1e6);
+}
+
 static loam_status fresh_write(gguf_builder *b, const fresh_shape *shape, const char *path, wishes *w, loam_error *err)
 {
     const int64_t table[4] = { shape->n_embd, shape->n_vocab, 1, 1 };
     loam_status s = wish_add(w, "token_embd.weight", table, 2, err);
+    if (s == LOAM_OK) s = check_size(w, shape->max_values, err);
     if (s == LOAM_OK) s = write_tensors(b, w, shape, path, err);
     if (s == LOAM_OK) s = model_wishes(path, w, err);
+    if (s == LOAM_OK) s = check_size(w, shape->max_values, err);
     bool has_output = false;
     for (size_t i = 0; i < w->n; i++) has_output = has_output || strcmp(w->items[i].name, "output.weight") == 0;
     if (s == LOAM_OK && !shape->tied && !has_output) s = wish_add(w, "output.weight", table, 2, err);
@@ -86,7 +102,7 @@ loam_status model_fresh_write(gguf_builder *b, const fresh_shape *shape, const c
 {
     wishes w = { 0 };
     loam_status s = fresh_write(b, shape, path, &w, err);
-    if (s != LOAM_OK) unlink(path);
+    if (s != LOAM_OK) remove(path);
     mem_free(w.items);
     return s;
 }

@@ -29,7 +29,8 @@ typedef struct fresh_shape {
     int64_t n_embd, n_vocab;
     int n_layer;
     bool tied;     /* the token embeddings are the output matrix too */
-    uint64_t seed; /* the same seed gives the same file */
+    uint64_t seed;       /* the same seed gives the same file */
+    uint64_t max_values; /* of all tensors; more are refused with LOAM_E_NOMEM before they are written */
 } fresh_shape;
 
 /* Writes the model whose keys (general.architecture, hyper-parameters, vocabulary) `b` has, in F32, to path; b gains its tensors.

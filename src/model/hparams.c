@@ -159,7 +159,7 @@ static void read_attention(hparams *h, keys *k)
     if (a->alibi_only_layers && a->alibi_only_layers != h->n_layer) h->alibi = 0;
     if (h->alibi < 0) key_fail(k, LOAM_E_FORMAT, "is negative");
     h->score_cap = cap_value(k, &a->softcap, "attn_logit_softcapping");
-    if (a->scale == SCORE_KEY) h->attention_scale = key_float(k, "attention.scale", 0);
+    if (a->scale == SCORE_KEY || a->scale == SCORE_SQRT_D_H) h->attention_scale = key_float(k, "attention.scale", 0);
     if (a->scale == SCORE_OUTPUT_SCALE) h->output_scale = key_float(k, "attention.output_scale", 0.08838834764831845f);
     h->value_scale = a->value_scale ? key_float(k, "attention.value_scale", 0) : 1;
     if (h->value_scale == 0) h->value_scale = 1;

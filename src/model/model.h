@@ -58,6 +58,10 @@ const struct gguf_file *model_file(const loam_model *m);
 /* Weight of that tensor name, NULL where the model has none. */
 const weight *model_weight(const loam_model *m, const char *name);
 
+/* For a model that its owner alone uses, between decodes: weight i (in the order of the file's tensors) gets another type and
+ * data, which the caller keeps; data NULL: the file's. Contexts must forget their plans. */
+void model_set_weight(loam_model *m, uint32_t i, loam_type type, const void *data);
+
 /* An adapter file, bound to a model. */
 struct loam_adapter {
     const loam_model *model;
@@ -77,6 +81,10 @@ loam_pooling model_rank_row(const loam_model *m);
 bool model_rank_softmax(const loam_model *m);
 /* Rows of pooled embeddings [D, n_rows] to results. */
 loam_status model_build_pooled(const loam_model *m, loam_pooling kind, int n_rows, graph *g, loam_error *err);
+
+/* The devices that the model is spread over, NULL: it is not; the one that has a block, -1: none in particular. */
+struct loam_devices *model_devices(const loam_model *m);
+int model_device_of_layer(const loam_model *m, int layer);
 
 /* Appends the whole forward pass to an empty graph. */
 loam_status model_build(const loam_model *m, const build_params *p, graph *g, loam_error *err);

@@ -19,7 +19,10 @@ typedef struct block_weights {
     weight lerp[6];      /* RWKV: rows of time_mix_lerp_fused */
 } block_weights;
 
+typedef struct model_places model_places; /* place.c */
+
 struct loam_model {
+    model_places *places;    /* on several devices; else NULL */
     gguf_file *file;
     loam_tokenizer *tokenizer;
     arch_spec spec;          /* a copy: tests change traits of it (testing.h) */
@@ -38,6 +41,10 @@ struct loam_model {
     bool vocab_only;
     struct wishes *wishes;   /* fresh.c: missing tensors are noted here in place of being refused; else NULL */
 };
+
+/* Spreads the bound weights over p->devices, if there are several. Errors: ARG (shares, overrides), NOMEM (names the device). */
+loam_status model_place(loam_model *m, const loam_model_params *p, loam_error *err);
+void model_unplace(loam_model *m);
 
 /* Binds all tensors of m->file by the rules of m->spec; m->hp is read. */
 loam_status model_bind(loam_model *m, loam_error *err);

@@ -11,7 +11,7 @@
 
 loam_model_params loam_model_defaults(void)
 {
-    return (loam_model_params) { .struct_size = sizeof(loam_model_params), .use_mmap = true };
+    return (loam_model_params) { .struct_size = sizeof(loam_model_params), .use_mmap = true, .n_gpu_layers = -1 };
 }
 
 /* ---- description ---- */
@@ -69,6 +69,15 @@ static void describe(loam_model *m)
     print_mix(m->file, mix);
     if (m->vocab_only) snprintf(m->description, sizeof m->description, "%s vocabulary", m->architecture);
     else snprintf(m->description, sizeof m->description, "%s %s %s", m->architecture, count, mix);
+}
+
+void model_set_weight(loam_model *m, uint32_t i, loam_type type, const void *data)
+{
+    const gguf_tensor *t = gguf_tensor_at(m->file, i);
+    weight *w = &m->weights[i];
+    w->type = data ? type : t->type;
+    w->data = data ? data : t->data;
+    dtype_row_bytes(w->type, w->ne[0], &w->row_bytes);
 }
 
 /* ---- fingerprint ---- */
@@ -131,6 +140,8 @@ static loam_status load(loam_model *m, const char *path, const loam_model_params
     if (s == LOAM_OK) s = model_attach_tokenizer(m, err);
     if (s != LOAM_OK) return s;
     if (!m->vocab_only) m->n_vocab = (int32_t)SYM(m->hp.sym, V);
+    if (!m->vocab_only) s = model_place(m, p, err);
+    if (s != LOAM_OK) return s;
     describe(m);
     m->fingerprint = fingerprint(m);
     if (p->use_mlock && !gguf_lock(m->file)) log_at(LOAM_LOG_WARN, "%s: the system refuses to keep the weights in memory", path);
@@ -178,6 +189,7 @@ void loam_model_free(loam_model *m)
 {
     if (!m) return;
     model_detach_tokenizer(m);
+    model_unplace(m);
     for (int i = 0; m->owned && i < 2 * m->hp.n_layer; i++) mem_free(m->owned[i]);
     mem_free(m->owned);
     mem_free(m->owned_weights);

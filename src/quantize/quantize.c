@@ -4,9 +4,9 @@
  *                    threads: rows ── decode ── check ── encode ── piece of the output ── writer ── file out
  *
  * A tensor that keeps its type is copied byte for byte. Pieces hold whole rows and some megabytes. */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/mem.h"
 #include "base/os.h"
@@ -17,8 +17,9 @@
 #include "loam/quantize.h"
 #include "quant/mix.h"
 #include "quant/quant.h"
+#include "quantize/budget.h"
+#include "quantize/convert.h"
 
-#define PIECE_VALUES (4 << 20) /* values of a piece: 16 MB of floats */
 #define COPY_BYTES   (8u << 20)
 
 typedef struct work {
@@ -51,6 +52,26 @@ static int64_t fact(const gguf_file *f, text_view arch, const char *name, int64_
     snprintf(key, sizeof key, "%.*s.%s", arch.len > 100 ? 100 : (int)arch.len, arch.data, name);
     if (!gguf_key_find(f, key) || gguf_get_per_block(f, key, GGUF_REQUIRED, &value, 1, NULL) != LOAM_OK) return fallback;
     return value;
+}
+
+loam_status quantize_mix_facts(const gguf_file *f, mix_facts *out, loam_error *err)
+{
+    text_view arch = { "", 0 };
+    loam_status status = gguf_get_text(f, "general.architecture", GGUF_OPTIONAL, &arch, err);
+    if (status != LOAM_OK) return status;
+    snprintf(out->arch, sizeof out->arch, "%.*s", (int)(arch.len > 100 ? 100 : arch.len), arch.data);
+    out->model = (mix_model){ .arch = out->arch, .n_layer = fact(f, arch, "block_count", 0),
+                              .n_head = fact(f, arch, "attention.head_count", 0), .n_expert = fact(f, arch, "expert_count", 0) };
+    out->model.n_head_kv = fact(f, arch, "attention.head_count_kv", out->model.n_head);
+    return LOAM_OK;
+}
+
+/* The mix of the call. */
+static loam_status find_mix(const work *w, const mix_info **mix, loam_error *err)
+{
+    if (!w->p->budget) return mix_find(w->p->type, mix, err);
+    *mix = budget_nearest_mix(w->p->budget);
+    return LOAM_OK;
 }
 
 /* An entry of another size belongs to another model, unless it is that of a table of embeddings, which goes without. */
@@ -90,17 +111,13 @@ static loam_status make_plan(work *w, loam_error *err)
                       .output_type = p->output_type,
                       .token_type = p->token_type,
                       .n_overrides = p->n_overrides };
-    text_view arch = { "", 0 };
-    char name[101];
-    loam_status status = mix_find(p->type, &o.mix, err);
-    if (status == LOAM_OK) status = gguf_get_text(w->in, "general.architecture", GGUF_OPTIONAL, &arch, err);
+    mix_facts facts;
+    loam_status status = find_mix(w, &o.mix, err);
+    if (status == LOAM_OK) status = quantize_mix_facts(w->in, &facts, err);
+    if (status == LOAM_OK && p->budget && p->budget->n_tensors != gguf_tensor_count(w->in))
+        status = fail(err, LOAM_E_ARG, "the budget was planned for another file than %s", gguf_path(w->in));
     if (status != LOAM_OK) return status;
-    snprintf(name, sizeof name, "%.*s", (int)(arch.len > 100 ? 100 : arch.len), arch.data);
-    mix_model model = { .arch = name,
-                        .n_layer = fact(w->in, arch, "block_count", 0),
-                        .n_head = fact(w->in, arch, "attention.head_count", 0),
-                        .n_expert = fact(w->in, arch, "expert_count", 0) };
-    model.n_head_kv = fact(w->in, arch, "attention.head_count_kv", model.n_head);
+    if (p->budget) o.types = p->budget->types;
 
     mix_override *overrides = mem_alloc_array(p->n_overrides, sizeof *overrides);
     w->n = gguf_tensor_count(w->in);
@@ -118,7 +135,7 @@ static loam_status make_plan(work *w, loam_error *err)
                                       .has_weights = has_weights(p->imatrix, t, &status, err) };
     }
     if (status == LOAM_OK) status = check_matrix(w, err);
-    if (status == LOAM_OK) status = mix_plan(&o, &model, w->tensors, w->n, w->choices, err);
+    if (status == LOAM_OK) status = mix_plan(&o, &facts.model, w->tensors, w->n, w->choices, err);
     mem_free(overrides);
     return status;
 }
@@ -196,7 +213,7 @@ static loam_status check_names(const work *w, const char *out, loam_error *err)
 static loam_status start_output(work *w, const char *out, loam_error *err)
 {
     const mix_info *mix = NULL;
-    loam_status status = mix_find(w->p->type, &mix, err);
+    loam_status status = find_mix(w, &mix, err);
     if (status == LOAM_OK) status = gguf_builder_create(&w->builder, w->in, GGUF_TAKE_KEYS, err);
     if (status != LOAM_OK) return status;
     gguf_set_u32(w->builder, "general.quantization_version", MIX_QUANTIZATION_VERSION);
@@ -214,94 +231,29 @@ static loam_status start_output(work *w, const char *out, loam_error *err)
 
 /* ---- the work ---- */
 
-/* Some rows of a tensor, shared by the threads. */
-typedef struct piece {
-    const gguf_tensor *t;
-    int to;
-    int64_t row, rows;         /* first, and number */
-    uint64_t from_row, to_row; /* bytes of a row */
-    const float *weights;      /* [matrices][ne0] of the columns, or NULL */
-    float *floats;             /* [rows * ne0] */
-    uint8_t *out;              /* [rows * to_row] */
-    loam_error *errors;        /* [threads] */
-} piece;
-
-static loam_status convert_rows(const piece *p, int64_t first, int64_t rows, loam_error *err)
-{
-    int64_t n = p->t->ne[0];
-    float *x = p->floats + first * n;
-    loam_rows from = { p->t->type, rows, n }, to = { p->to, rows, n };
-    const uint8_t *in = (const uint8_t *)p->t->data + (uint64_t)(p->row + first) * p->from_row;
-    loam_status status = quant_decode_rows(&from, in, x, err);
-    if (status != LOAM_OK) return status;
-    for (int64_t i = 0; i < rows * n; i++)
-        if (!isfinite(x[i]))
-            return fail(err, LOAM_E_NUMERIC, "row %lld, column %lld is %s", (long long)(p->row + first + i / n),
-                        (long long)(i % n), isnan(x[i]) ? "NaN" : "infinite");
-    /* Each matrix of the tensor has column weights of its own. */
-    for (int64_t r = 0; r < rows && status == LOAM_OK; r += to.rows) {
-        int64_t at = p->row + first + r, mat = at / p->t->ne[1], left = (mat + 1) * p->t->ne[1] - at;
-        to.rows = p->weights && left < rows - r ? left : rows - r;
-        status = quant_encode_rows(&to, x + r * n, p->weights ? p->weights + mat * n : NULL, p->out + (uint64_t)(first + r) * p->to_row, err);
-        if (status != LOAM_OK) fail_prefix(err, status, "rows from %lld on", (long long)at);
-    }
-    return status;
-}
-
-static void convert_share(void *arg, int ith, int nth)
-{
-    piece *p = arg;
-    int64_t first = p->rows * ith / nth, end = p->rows * (ith + 1) / nth;
-    p->errors[ith].code = LOAM_OK;
-    if (end > first) p->errors[ith].code = convert_rows(p, first, end - first, &p->errors[ith]);
-}
-
 static loam_status tell(work *w, loam_error *err)
 {
     if (!w->p->progress || w->p->progress(w->p->progress_user, &w->step)) return LOAM_OK;
     return fail(err, LOAM_E_ABORTED, "stopped at tensor %s", w->step.name);
 }
 
-static loam_status convert_piece(work *w, piece *p, loam_error *err)
+/* The next rows of the tensor are converted. */
+static loam_status put_rows(void *user, const void *data, uint64_t bytes, uint64_t source_bytes, loam_error *err)
 {
-    int n = pool_threads(w->threads);
-    loam_status status = pool_run(w->threads, convert_share, p);
-    for (int i = 0; i < n && status == LOAM_OK; i++) {
-        status = p->errors[i].code;
-        if (status != LOAM_OK && err) *err = p->errors[i];
-    }
-    if (status != LOAM_OK) return fail_prefix(err, status, "tensor %s", p->t->name);
-    return gguf_writer_put(w->writer, p->out, (uint64_t)p->rows * p->to_row, err);
+    work *w = user;
+    loam_status status = gguf_writer_put(w->writer, data, bytes, err);
+    w->step.done += source_bytes;
+    return status == LOAM_OK ? tell(w, err) : status;
 }
 
-static loam_status convert_tensor(work *w, const gguf_tensor *t, const mix_choice *c, loam_error *err)
+static loam_status convert(work *w, const gguf_tensor *t, const mix_choice *c, loam_error *err)
 {
-    const int to = c->type;
     float *weights = NULL;
-    int64_t n = t->ne[0], rows = n ? gguf_values(t) / n : 0, most = n && PIECE_VALUES / n > 1 ? PIECE_VALUES / n : 1;
-    if (rows == 0) return LOAM_OK;
-    if (most > rows) most = rows;
-    piece p = { .t = t, .to = to };
-    loam_rows from_shape = { t->type, 1, n }, to_shape = { to, 1, n };
-    loam_status status = loam_quant_bytes(&from_shape, &p.from_row, err);
-    if (status == LOAM_OK) status = loam_quant_bytes(&to_shape, &p.to_row, err);
-    if (status != LOAM_OK) return fail_prefix(err, status, "tensor %s", t->name);
-    if (c->use_weights) status = imatrix_weights(w->p->imatrix, t->name, n, t->ne[2] * t->ne[3], &weights, err);
-    p.weights = weights;
-    p.floats = mem_alloc_array((size_t)(most * n), sizeof *p.floats);
-    p.out = mem_alloc_array((size_t)most, p.to_row);
-    p.errors = mem_alloc_array((size_t)pool_threads(w->threads), sizeof *p.errors);
-    if (status == LOAM_OK && (!p.floats || !p.out || !p.errors)) status = fail_nomem(err, "rows to convert", (uint64_t)(most * n) * sizeof(float));
-    for (; p.row < rows && status == LOAM_OK; p.row += p.rows) {
-        p.rows = rows - p.row < most ? rows - p.row : most;
-        status = convert_piece(w, &p, err);
-        w->step.done += (uint64_t)p.rows * p.from_row;
-        if (status == LOAM_OK && p.row + p.rows < rows) status = tell(w, err);
-    }
+    loam_status status = LOAM_OK;
+    if (c->use_weights) status = imatrix_weights(w->p->imatrix, t->name, t->ne[0], t->ne[2] * t->ne[3], &weights, err);
+    convert_job job = { t, c->type, weights, put_rows, w };
+    if (status == LOAM_OK) status = convert_tensor(&job, w->threads, err);
     mem_free(weights);
-    mem_free(p.floats);
-    mem_free(p.out);
-    mem_free(p.errors);
     return status;
 }
 
@@ -342,7 +294,9 @@ static loam_status all_tensors(work *w, loam_error *err)
         status = tell(w, err);
         if (status != LOAM_OK || w->p->dry_run) continue;
         if (i + 1 < w->n) gguf_prefetch(w->in, gguf_tensor_at(w->in, (uint32_t)w->choices[i + 1].tensor));
-        status = c->type == (int)t->type ? copy_tensor(w, t, err) : convert_tensor(w, t, c, err);
+        status = gguf_hold(w->in, (uint32_t)c->tensor, err);
+        if (status == LOAM_OK) status = c->type == (int)t->type ? copy_tensor(w, t, err) : convert(w, t, c, err);
+        gguf_let_go(w->in, (uint32_t)c->tensor);
     }
     return status;
 }
@@ -365,10 +319,11 @@ loam_status loam_quantize_file(const char *in, const char *out, const loam_quant
             return fail(err, LOAM_E_ARG, "parameters: struct_size %zu; start from loam_quantize_defaults()", params->struct_size);
         memcpy(&p, params, params->struct_size);
     }
+    if (p.budget && !p.imatrix) p.imatrix = p.budget->own;
     loam_status status = check_call(in, out, &p, err);
     if (status != LOAM_OK) return status;
     work w = { .p = &p };
-    status = gguf_open(&w.in, in, 0, err);
+    status = gguf_open(&w.in, in, GGUF_LAZY | (p.type && strcasecmp(p.type, "copy") == 0 ? 0 : GGUF_FINE), err);
     if (status == LOAM_OK && !p.dry_run) status = check_names(&w, out, err);
     if (status == LOAM_OK) status = make_plan(&w, err);
     if (status == LOAM_OK) status = check_plan(&w, err);

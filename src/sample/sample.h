@@ -37,7 +37,7 @@ typedef struct smp_set {
     size_t n, cap;
 } smp_set;
 
-loam_status set_begin(smp_set *s, const float *logits, int32_t n_vocab, loam_error *err); /* refuses NaN and +infinity */
+loam_status set_begin(smp_set *s, const float *logits, int32_t n_vocab, loam_error *err); /* NaN, +infinity: no candidates */
 loam_status set_list(smp_set *s, loam_error *err);                                        /* dense -> listed, all tokens */
 loam_status set_modify(smp_set *s, loam_error *err);                                      /* dense: makes logits writable */
 const float *set_logit(const smp_set *s, int32_t id);                                     /* NULL: not a candidate */

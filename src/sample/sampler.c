@@ -146,7 +146,7 @@ static loam_status run_chain(loam_sampler *s, const float *logits, int32_t n_voc
     loam_status status = set_begin(&s->set, logits, n_vocab, err);
     if (status == LOAM_OK) status = apply_bias(s, err);
     if (status != LOAM_OK) return status;
-    if (set_max(&s->set) == -INFINITY) return fail(err, LOAM_E_NUMERIC, "no token can be chosen: every logit is -infinity");
+    if (set_max(&s->set) == -INFINITY) return fail(err, LOAM_E_NUMERIC, "no token can be chosen: no logit is finite");
     for (int i = 0; i < s->n_chain && status == LOAM_OK; i++) status = s->chain[i]->apply(s, err);
     if (status == LOAM_OK) status = set_list(&s->set, err);
     if (status == LOAM_OK) set_softmax(&s->set);

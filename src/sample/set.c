@@ -69,6 +69,29 @@ static float scan_block(const float *x, int n, bool *bad)
     return most;
 }
 
+loam_status set_modify(smp_set *s, loam_error *err)
+{
+    if (!s->dense || s->logits == s->work) return LOAM_OK;
+    size_t n = (size_t)s->n_vocab;
+    if (!mem_grow(&s->work, &s->work_cap, n, sizeof *s->work, LIMIT_VOCAB))
+        return fail_nomem(err, "a copy of the logits", (uint64_t)n * sizeof *s->work);
+    memcpy(s->work, s->logits, n * sizeof *s->work);
+    s->logits = s->work;
+    return LOAM_OK;
+}
+
+/* Tokens whose logits are NaN or +infinity say nothing and are never chosen: -infinity in a copy. */
+static loam_status without_bad(smp_set *s, loam_error *err)
+{
+    loam_status status = set_modify(s, err);
+    if (status != LOAM_OK) return status;
+    bool bad = false;
+    for (int32_t i = 0; i < s->n_vocab; i++)
+        if (!(s->work[i] <= FLT_MAX)) s->work[i] = -INFINITY;
+    for (size_t b = 0; b < (size_t)block_count(s); b++) s->block_max[b] = scan_block(s->work + b * SET_BLOCK, block_size(s, (int32_t)b), &bad);
+    return LOAM_OK;
+}
+
 loam_status set_begin(smp_set *s, const float *logits, int32_t n_vocab, loam_error *err)
 {
     if (n_vocab < 1 || (uint32_t)n_vocab > LIMIT_VOCAB)
@@ -82,27 +105,13 @@ loam_status set_begin(smp_set *s, const float *logits, int32_t n_vocab, loam_err
         return fail_nomem(err, "sampling", blocks * sizeof *s->block_max);
     bool bad = false;
     for (size_t b = 0; b < blocks; b++) s->block_max[b] = scan_block(logits + b * SET_BLOCK, block_size(s, (int32_t)b), &bad);
-    if (!bad) return LOAM_OK;
-    int32_t at = 0;
-    while (logits[at] <= FLT_MAX) at++;
-    return fail(err, LOAM_E_NUMERIC, "the logit of token %d is %s", at, isnan(logits[at]) ? "NaN" : "+infinity");
+    return bad ? without_bad(s, err) : LOAM_OK;
 }
 
 static loam_status reserve(smp_set *s, size_t n, loam_error *err)
 {
     if (mem_grow(&s->c, &s->cap, n, sizeof *s->c, LIMIT_VOCAB)) return LOAM_OK;
     return fail_nomem(err, "sampling candidates", (uint64_t)n * sizeof *s->c);
-}
-
-loam_status set_modify(smp_set *s, loam_error *err)
-{
-    if (!s->dense || s->logits == s->work) return LOAM_OK;
-    size_t n = (size_t)s->n_vocab;
-    if (!mem_grow(&s->work, &s->work_cap, n, sizeof *s->work, LIMIT_VOCAB))
-        return fail_nomem(err, "a copy of the logits", (uint64_t)n * sizeof *s->work);
-    memcpy(s->work, s->logits, n * sizeof *s->work);
-    s->logits = s->work;
-    return LOAM_OK;
 }
 
 /* Index of the first candidate whose id is not below the given one. */

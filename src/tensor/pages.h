@@ -8,6 +8,9 @@
  *   keys, block types (Q8_0, ...):       [PAGE_SLOTS][row]     one encoded row of k_dim values per slot
  *   values, every type:                  [PAGE_SLOTS][row]     one row of v_dim values per slot
  *
+ * Rotated rows went through a Hadamard transform before they were encoded, in blocks of the largest power of two that divides
+ * the head: it spreads large values over the block. Queries are turned as keys are, results are turned back.
+ *
  * Slots that hold no token are zero bytes or old data of the same type; they are always masked. */
 #ifndef LOAM_TENSOR_PAGES_H
 #define LOAM_TENSOR_PAGES_H
@@ -27,6 +30,7 @@ typedef struct page_head {
 typedef struct page_shape {
     loam_type k_type, v_type;
     int n_kv_head, k_dim, v_dim;
+    int k_rotated, v_rotated;            /* block of the Hadamard transform of rows; 0: none */
     uint64_t k_head_bytes, v_head_bytes; /* of one head of one page */
     uint64_t page_bytes;                 /* keys of all heads, then values of all heads */
 } page_shape;

@@ -5,8 +5,8 @@
 #include "train/job.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/os.h"
@@ -133,7 +133,12 @@ static loam_status take_up(loam_job *j, loam_error *err)
     return s;
 }
 
-static bool exists(const char *path) { return access(path, F_OK) == 0; }
+static bool exists(const char *path)
+{
+    FILE *f = fopen(path, "rbe");
+    if (f) fclose(f);
+    return f != NULL;
+}
 
 static loam_status open_all(loam_job *j, bool fresh_start, loam_error *err)
 {
@@ -171,7 +176,7 @@ void loam_job_free(loam_job *j)
     loam_data_free(j->train);
     loam_data_free(j->valid);
     loam_model_free(j->model);
-    if (j->fresh) unlink(j->fresh);
+    if (j->fresh) remove(j->fresh);
     mem_free(j->fresh);
     mem_free(j->labels);
     job_config_free(&j->c);

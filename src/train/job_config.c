@@ -271,7 +271,8 @@ static loam_status missing(const reading *r, const char *key, const char *why)
 static loam_status check_model(const reading *r)
 {
     const job_config *c = r->c;
-    if (c->base && c->architecture) return fail(r->err, LOAM_E_FORMAT, "%s: give either \"base\" or \"model\"", r->label);
+    if (c->base && (js_get(c->document, "model") || c->tokenizer))
+        return fail(r->err, LOAM_E_FORMAT, "%s: \"base\" brings its own sizes and vocabulary; leave out \"model\" and \"tokenizer\"", r->label);
     if (c->base) return LOAM_OK;
     if (!c->architecture) return missing(r, "model.architecture", "or \"base\", to tune a model");
     if (!c->n_layer) return missing(r, "model.n_layer", NULL);

@@ -4,9 +4,9 @@
  * are random; it is removed when the job ends. The same description makes the same file, so a run that goes on finds its model. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
+#include "base/os.h"
 #include "model/fresh.h"
 #include "train/job.h"
 
@@ -89,6 +89,7 @@ static loam_status write_fresh(loam_job *j, const gguf_file *vocabulary, loam_er
     const job_config *c = &j->c;
     gguf_builder *b;
     fresh_shape shape = { .n_embd = c->n_embd, .n_layer = (int)c->n_layer, .tied = c->tied, .seed = (uint64_t)c->seed };
+    shape.max_values = os_memory_available() / 16; /* in binary32: weight, gradient, two moments */
     if (!c->head_dim && c->n_embd % c->n_head)
         return fail(err, LOAM_E_FORMAT, "\"model.n_embd\" %lld is no multiple of its %lld heads; give \"model.head_dim\"", (long long)c->n_embd,
                     (long long)c->n_head);

@@ -99,12 +99,12 @@ static loam_status validate(loop *l, double *loss)
     return s;
 }
 
+static const char *first_output(const job_config *c) { return c->output ? c->output : c->adapter ? c->adapter : c->peft; }
+
 static loam_status write_outputs(loop *l)
 {
-    const job_config *c = &l->j->c;
     loam_status s = job_write(l->j, l->err);
-    const char *path = c->output ? c->output : c->adapter ? c->adapter : c->peft;
-    if (s == LOAM_OK) tell(l, (loam_job_event){ .kind = LOAM_JOB_WRITTEN, .path = path });
+    if (s == LOAM_OK) tell(l, (loam_job_event){ .kind = LOAM_JOB_WRITTEN, .path = first_output(&l->j->c) });
     return s;
 }
 
@@ -131,12 +131,15 @@ static loam_status save(loop *l)
 static bool due(int64_t step, int64_t every, bool last) { return last || (every && step % every == 0); }
 static bool out_of_patience(const loam_job *j) { return j->c.patience && j->since_best >= j->c.patience; }
 
+/* Nothing is lost: the state goes into the checkpoint; without one, what was learned goes where the end of the run would put it. */
 static loam_status stopped(loop *l)
 {
-    loam_status s = job_save(l->j, l->err);
+    loam_job *j = l->j;
+    const char *path = j->c.checkpoint ? j->c.checkpoint : first_output(&j->c);
+    loam_status s = j->c.checkpoint ? job_save(j, l->err) : isinf(j->best) ? write_outputs(l) : LOAM_OK;
     if (s != LOAM_OK) return s;
-    if (!l->j->c.checkpoint) return fail(l->err, LOAM_E_ABORTED, "stopped after step %lld", (long long)l->j->step);
-    return fail(l->err, LOAM_E_ABORTED, "stopped after step %lld; run it again to go on from %.200s", (long long)l->j->step, l->j->c.checkpoint);
+    return fail(l->err, LOAM_E_ABORTED, j->c.checkpoint ? "stopped after step %lld; run it again to go on from %.200s" :
+                "stopped after step %lld; what was learned is in %.200s", (long long)j->step, path);
 }
 
 static loam_status run(loop *l)

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/atomic.h"
 #include "base/mem.h"
+#include "base/os.h"
 #include "train/job.h"
 
 static const struct {
@@ -134,7 +134,7 @@ loam_status peft_write(const loam_trainer *t, const job_config *c, const char *f
     out_text header = { 0 };
     if (strlen(folder) > sizeof path - 64) return fail(err, LOAM_E_ARG, "the name of the folder is too long");
     loam_status s = make_header(t, &header, used, err);
-    mkdir(folder, 0777); /* one that is there is taken; any other failure shows when the file is opened */
+    if (s == LOAM_OK) s = os_make_folder(folder, err);
     snprintf(path, sizeof path, "%s/adapter_model.safetensors", folder);
     if (s == LOAM_OK) s = write_tensors(t, &header, path, err);
     mem_free(header.data);

@@ -30,6 +30,9 @@ typedef struct maker {
 
 static bool is_source(const value *v) { return v->op == OP_INPUT || v->op == OP_WEIGHT; }
 
+/* The record of a tensor of the caller: a weight, or its data as an activation. */
+static const weight *record_of(const value *v) { return v->op == OP_WEIGHT ? v->p.w : v->op == OP_INPUT ? v->p.in.bound : NULL; }
+
 static value *root_of(value *v)
 {
     while (v->op == OP_VIEW) v = v->src[0];
@@ -69,13 +72,15 @@ static void bind_values(maker *m)
             v->nb[3] = v->nb[2] * v->ne[2];
             m->f[i].needs = w.grad != NULL;
         }
+        if (v->op == OP_INPUT && v->p.in.bound) m->f[i].needs = m->t->spec.bind(m->t->spec.user, v->p.in.bound).grad != NULL;
+        v->place = NULL; /* results stay in the arena */
         for (int s = 0; s < GRAPH_MAX_SRC; s++) v->src[s] = without_strength(v->src[s]);
         /* A weight that learns is made of floats and takes floats. */
         if (float_product(v) && v->src[1]->op == OP_ENCODE) v->src[1] = v->src[1]->src[0];
     }
 }
 
-static float *grad_of_weight(const maker *m, const value *v) { return m->t->spec.bind(m->t->spec.user, v->p.w).grad; }
+static float *grad_of_weight(const maker *m, const value *v) { return m->t->spec.bind(m->t->spec.user, record_of(v)).grad; }
 
 static void mark_used(maker *m)
 {
@@ -97,6 +102,9 @@ static loam_status mark_needs(maker *m, loam_error *err)
             return fail(err, LOAM_E_UNSUPPORTED, "training: %s of block %d has no gradient: %s", op_name(v->op), v->layer, grad_reason(v->op));
         if (any && v->op == OP_ATTENTION && v->p.attn.rel_buckets)
             return fail(err, LOAM_E_UNSUPPORTED, "training: attention of block %d has a learned bias by distance, which has no gradient", v->layer);
+        if (any && v->op == OP_COPY && (v->type != LOAM_F32 || v->src[0]->type != LOAM_F32))
+            return fail(err, LOAM_E_UNSUPPORTED, "training: no gradient flows through a cast from %s to %s",
+                        loam_type_name((int)v->src[0]->type), loam_type_name((int)v->type));
         m->f[i].needs = any;
     }
     return LOAM_OK;
@@ -204,6 +212,14 @@ static bool arrive(maker *m, value *x)
     return false;
 }
 
+/* Bytes of a view in its root. */
+static int64_t offset_of(const value *v)
+{
+    int64_t offset = 0;
+    for (; v->op == OP_VIEW; v = v->src[0]) offset += v->p.view.offset;
+    return offset;
+}
+
 static void grad_step_of(maker *m, value *v)
 {
     value *in[GRAPH_MAX_SRC];
@@ -217,7 +233,7 @@ static void grad_step_of(maker *m, value *v)
     if (reads & GRAD_READS_RESULT) require(m, v);
     for (int i = 0; i < GRAPH_MAX_SRC; i++)
         if (wanted >> i & 1) {
-            bool there = root_of(in[i])->op == OP_WEIGHT || arrive(m, in[i]);
+            bool there = record_of(root_of(in[i])) || arrive(m, in[i]);
             add |= (unsigned)there << i;
         }
     tape_step *s = add_step(m, TAPE_GRAD, v);
@@ -228,7 +244,7 @@ static void grad_step_of(maker *m, value *v)
         if (in[i] && (reads >> i & 1)) read_now(m, in[i]);
         if (!(wanted >> i & 1)) continue;
         value *root = root_of(in[i]);
-        if (root->op == OP_WEIGHT) s->dx[i] = -2, s->weight_grad[i] = grad_of_weight(m, root);
+        if (record_of(root)) s->dx[i] = -2, s->weight_grad[i] = grad_of_weight(m, root) + offset_of(in[i]) / 4;
         else s->dx[i] = 0;
     }
     if (reads & GRAD_READS_RESULT) read_now(m, v);
@@ -324,8 +340,8 @@ static int64_t *place_results(maker *m, gaps *free_space, ending *ends)
 
 static int64_t place_of(const maker *m, const value *x)
 {
-    int64_t offset = 0;
-    for (; x->op == OP_VIEW; x = x->src[0]) offset += x->p.view.offset;
+    int64_t offset = offset_of(x);
+    while (x->op == OP_VIEW) x = x->src[0];
     return m->t->grad_at[x->id] + offset;
 }
 
@@ -392,27 +408,33 @@ static loam_status make(maker *m, loam_error *err)
     return m->failed ? fail_nomem(err, "a training plan", (uint64_t)m->t->n_steps * sizeof(tape_step)) : LOAM_OK;
 }
 
-loam_status tape_new(tape **out, graph *g, const tape_spec *spec, loam_error *err)
+loam_status tape_try(tape **out, graph *g, const tape_spec *spec, loam_error *err)
 {
     *out = NULL;
     loam_status status = graph_check(g, err);
-    tape *t = status == LOAM_OK ? mem_zalloc(sizeof *t) : NULL;
-    if (!t) {
-        graph_free(g);
-        return status != LOAM_OK ? status : fail_nomem(err, "a training plan", sizeof *t);
-    }
+    if (status != LOAM_OK) return status;
+    tape *t = mem_zalloc(sizeof *t);
+    if (!t) return fail_nomem(err, "a training plan", sizeof *t);
     t->g = *g;
-    memset(g, 0, sizeof *g);
     t->spec = *spec;
     maker m = { .t = t, .g = &t->g };
     status = make(&m, err);
     mem_free(m.f);
-    if (status != LOAM_OK) {
-        tape_free(t);
-        return status;
+    if (status == LOAM_OK) {
+        *out = t;
+        return LOAM_OK;
     }
-    *out = t;
-    return LOAM_OK;
+    memset(&t->g, 0, sizeof t->g);
+    tape_free(t);
+    return status;
+}
+
+loam_status tape_new(tape **out, graph *g, const tape_spec *spec, loam_error *err)
+{
+    loam_status status = tape_try(out, g, spec, err);
+    if (status != LOAM_OK) graph_free(g);
+    else memset(g, 0, sizeof *g);
+    return status;
 }
 
 void tape_free(tape *t)

@@ -58,6 +58,8 @@ typedef struct tape {
 
 /* Takes over the graph (also on failure). LOAM_E_UNSUPPORTED names an operation without a gradient on the way of one. */
 loam_status tape_new(tape **out, graph *g, const tape_spec *spec, loam_error *err);
+/* As tape_new, but on failure the graph is still the caller's; on success forget it. */
+loam_status tape_try(tape **out, graph *g, const tape_spec *spec, loam_error *err);
 void tape_free(tape *t);
 
 /* Memory for a run: arena of arena_bytes, scratch of n_threads * scratch_bytes, shared of shared_bytes, 64-byte aligned. */

@@ -9,6 +9,9 @@
 #include "command.h"
 #include "data.h"
 
+#include "loam/context.h"
+#include "loam/gguf.h"
+
 static char model[512];
 
 static int set_up(void **state)
@@ -91,6 +94,82 @@ static void refusals(void **state)
     command_free(&r);
 }
 
+/* ---- a classifier with words: the scores are those of the ids [CLS] query [SEP] document [SEP] ---- */
+
+static bool write_ranker(const char *from, const char *to)
+{
+    static const char *const words[] = { "[PAD]", "[UNK]", "[CLS]", "[SEP]", "\xe2\x96\x81" "red", "\xe2\x96\x81" "fish", "\xe2\x96\x81" "swim",
+                                         "\xe2\x96\x81" "the", "s", "ming", "\xe2\x96\x81" "sky", "\xe2\x96\x81" "is" };
+    static char made_up[128][16];
+    const char *tokens[128];
+    size_t lens[128];
+    loam_gguf *f;
+    loam_gguf_builder *b = NULL;
+    loam_error err;
+    for (int i = 0; i < 128; i++) {
+        snprintf(made_up[i], sizeof made_up[i], "\xe2\x96\x81zz%d", i);
+        tokens[i] = i < 12 ? words[i] : made_up[i];
+        lens[i] = strlen(tokens[i]);
+    }
+    if (loam_gguf_open(&f, from, NULL, &err) != LOAM_OK || loam_gguf_builder_create(&b, f, true, &err) != LOAM_OK) fail_msg("%s", err.message);
+    loam_gguf_set_text(b, "tokenizer.ggml.model", "bert", 4);
+    loam_gguf_set_texts(b, "tokenizer.ggml.tokens", tokens, lens, 128);
+    loam_gguf_set_u32(b, "tokenizer.ggml.unknown_token_id", 1);
+    loam_gguf_set_u32(b, "tokenizer.ggml.bos_token_id", 2);
+    loam_gguf_set_u32(b, "tokenizer.ggml.cls_token_id", 2);
+    loam_gguf_set_u32(b, "tokenizer.ggml.seperator_token_id", 3);
+    bool fine = loam_gguf_write(b, to, NULL, &err) == LOAM_OK;
+    loam_gguf_builder_free(b);
+    loam_gguf_free(f);
+    return fine;
+}
+
+static float score_of(const char *path, const int32_t *ids, int n)
+{
+    loam_model *m;
+    loam_context *ctx;
+    loam_error err;
+    loam_context_params p = loam_context_defaults();
+    p.n_threads = 1, p.embeddings = true, p.pooling = LOAM_POOLING_RANK;
+    if (loam_model_open(&m, path, NULL, &err) || loam_context_new(&ctx, m, &p, &err)) fail_msg("%s", err.message);
+    loam_batch b = { .n_tokens = n, .token = ids };
+    assert_int_equal(loam_encode(ctx, &b, &err), 0);
+    float score = loam_embeddings_seq(ctx, 0)[0];
+    loam_context_free(ctx);
+    loam_model_free(m);
+    return score;
+}
+
+static void documents_in_order(void **state)
+{
+    (void)state;
+    char from[512], path[512];
+    SHARED_OR_SKIP(from, "golden/arch/bert-rank.gguf");
+    scratch_path(path, "ranker.gguf");
+    assert_true(write_ranker(from, path));
+    static const int32_t pairs[3][16] = { { 2, 4, 5, 8, 3, 7, 5, 6, 3 }, { 2, 4, 5, 8, 3, 10, 3 }, { 2, 4, 5, 8, 3, 7, 10, 11, 4, 3 } };
+    static const int lengths[3] = { 9, 7, 10 };
+    float want[3];
+    for (int i = 0; i < 3; i++) want[i] = score_of(path, pairs[i], lengths[i]);
+    static const char *arguments[] = { "rerank", "-m", NULL, "-q", "Red fishs", "-f", "-", "-t", "1", NULL };
+    arguments[2] = path;
+    command_result r = command_run("the fish swim\nsky\nthe sky is red\n", arguments);
+    if (r.code) fail_msg("exit %d: %s", r.code, r.err);
+    double last = 1e30;
+    const char *at = r.out;
+    for (int k = 0; k < 3; k++) {
+        char *end;
+        double score = strtod(at, &end);
+        long index = strtol(end, &end, 10);
+        assert_true(index >= 0 && index < 3 && score <= last);
+        if (fabs(score - (double)want[index]) > 2e-6) fail_msg("document %ld: %g in place of %g", index, score, (double)want[index]);
+        last = score;
+        at = strchr(end, '\n') + 1;
+    }
+    command_free(&r);
+    unlink(path);
+}
+
 /* A model without a decoder writes no text. */
 static void no_text(void **state)
 {
@@ -139,7 +218,7 @@ static void eval_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_line_a_text), cmocka_unit_test(refusals), cmocka_unit_test(no_text), cmocka_unit_test(eval_rows),
+        cmocka_unit_test(a_line_a_text), cmocka_unit_test(refusals), cmocka_unit_test(documents_in_order), cmocka_unit_test(no_text), cmocka_unit_test(eval_rows),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -74,7 +74,7 @@ static int teardown(void **state)
 /* A description; `more` goes into it, and what is named twice there counts as given by it. */
 static const char *config(char path[600], const char *name, int steps, const char *more)
 {
-    char text[4096];
+    char text[8192];
     snprintf(text, sizeof text,
              "{\"model\": {\"architecture\": \"llama\", \"n_layer\": 2, \"n_embd\": 32, \"n_head\": 4, \"n_head_kv\": 2, \"n_ff\": 64, \"n_ctx\": 64},\n"
              "\"tokenizer\": \"%s/vocab.gguf\", \"data\": {\"train\": \"%s/text.txt\", \"hold_out\": 0.05},\n"
@@ -198,7 +198,7 @@ static void refused(const char *text, const char *part)
 
 static void test_refusals(void **state)
 {
-    char path[600], text[1200];
+    char path[600], text[2400];
     (void)state;
     refused("{", "line");
     refused("[]", "no JSON object");
@@ -210,6 +210,7 @@ static void test_refusals(void **state)
     refused("{\"steps\": 0}", "a whole number from 1");
     refused("{\"optimizer\": {\"kind\": \"adam\"}}", "adamw|sgd|muon");
     refused("{\"steps\": 5, \"steps\": 6}", "duplicate");
+    refused("{\"base\": \"b\", \"model\": {\"n_layer\": 3}}", "leave out \"model\"");
     refused("{\"data\": {\"train\": \"a\"}, \"steps\": 1}", "\"model.architecture\" is missing");
     snprintf(text, sizeof text, "{\"base\": \"%s/whole.gguf\", \"steps\": 1, \"output\": \"x\"}", dir);
     refused(text, "\"data.train\" is missing");
@@ -218,6 +219,11 @@ static void test_refusals(void **state)
     snprintf(text, sizeof text,
              "{\"base\": \"%s/whole.gguf\", \"steps\": 1, \"output\": \"x\", \"data\": {\"train\": \"%s/text.txt\"}, \"batch\": {\"n_ctx\": 128}}", dir, dir);
     refused(text, "the context of the model is 64");
+    snprintf(text, sizeof text,
+             "{\"model\": {\"architecture\": \"llama\", \"n_layer\": 900, \"n_embd\": 8192, \"n_head\": 64, \"n_ff\": 32768},"
+             "\"tokenizer\": \"%s/vocab.gguf\", \"steps\": 1, \"output\": \"%s/x\", \"data\": {\"train\": \"%s/text.txt\"}}", dir, dir, dir);
+    refused(text, "MB left");
+    assert_int_equal(access(in_dir(path, "x.fresh"), F_OK), -1);
     put_file("empty.txt", "\n\n");
     snprintf(text, sizeof text, "{\"base\": \"%s/whole.gguf\", \"steps\": 1, \"output\": \"x\", \"data\": {\"train\": \"%s/empty.txt\"}}", dir, dir);
     refused(text, "no text");
@@ -242,6 +248,37 @@ static void test_refusals(void **state)
     free(patched);
 }
 
+/* Twenty documents of random letters can be learned by heart only: validation soon gets worse, and the best model is kept. */
+static void test_early_stop(void **state)
+{
+    char text[4096] = "", path[600];
+    dice d = { 3 };
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        for (int k = 0; k < 30; k++) snprintf(text + strlen(text), sizeof text - strlen(text), "%c%s", 'a' + (int)dice_below(&d, 26), k % 3 ? "" : " ");
+        snprintf(text + strlen(text), sizeof text - strlen(text), "\n\n");
+    }
+    put_file("letters.txt", text);
+    snprintf(text, sizeof text,
+             "{\"base\": \"%s/whole.gguf\", \"data\": {\"train\": \"%s/letters.txt\", \"hold_out\": 0.3}, \"optimizer\": {\"rate\": 0.01},"
+             "\"schedule\": {\"kind\": \"constant\"}, \"batch\": {\"rows\": 4}, \"steps\": 3000, \"validation\": {\"every\": 4, \"patience\": 3},"
+             "\"output\": \"%s/early.gguf\", \"log\": \"%s/early.log\"}", dir, dir, dir, dir);
+    put_file("early.json", text);
+    command_result r = command("train", "--config", in_dir(path, "early.json"));
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.err, "no improvement any more"));
+    command_free(&r);
+    char *log = slurp(in_dir(path, "early.log"), NULL);
+    double best = 1e9, last = 0;
+    for (char *p = log; (p = strstr(p, "\"valid_loss\":")); p++) {
+        last = strtod(p + 13, NULL);
+        if (last < best) best = last;
+    }
+    assert_true(last > best);
+    free(log);
+    assert_int_equal(access(in_dir(path, "early.gguf"), F_OK), 0);
+}
+
 static double valid_loss(const char *log)
 {
     char path[600];
@@ -261,6 +298,17 @@ static double first_loss(const char *log)
     free(text);
     return loss;
 }
+
+static double perplexity_of(command_result r)
+{
+    if (r.code) fail_msg("%d: %s", r.code, r.err);
+    const char *p = strstr(r.out, "\"perplexity\":");
+    assert_non_null(p);
+    double v = strtod(p + 13, NULL);
+    command_free(&r);
+    return v;
+}
+#define perplexity(...) perplexity_of(command("perplexity", __VA_ARGS__))
 
 static void test_finetune(void **state)
 {
@@ -282,19 +330,16 @@ static void test_finetune(void **state)
     assert_memory_equal(before, after, n); /* the base is as it was */
     free(before);
     free(after);
-    /* The merged model, and the base merged by the tool, are the same up to rounding: both predict alike. */
+    /* The merged model, the base merged by the tool, and the base with the adapter beside it predict alike. */
     done(command("lora", "merge", base, adapter, in_dir(again, "again.gguf")));
-    command_result a = command("perplexity", "-m", merged, "-f", in_dir(log, "text.txt"), "-c", "64", "--chunks", "4", "--json");
-    command_result b = command("perplexity", "-m", again, "-f", log, "-c", "64", "--chunks", "4", "--json");
-    assert_int_equal(a.code, 0);
-    assert_int_equal(b.code, 0);
-    const char *x = strstr(a.out, "\"perplexity\":"), *y = strstr(b.out, "\"perplexity\":");
-    assert_non_null(x);
-    assert_non_null(y);
-    double p = strtod(x + 13, NULL), q = strtod(y + 13, NULL);
-    assert_true(p > 1 && p < q * 1.0001 && q < p * 1.0001);
-    command_free(&a);
-    command_free(&b);
+    in_dir(log, "text.txt");
+    double a = perplexity("-m", merged, "-f", log, "-c", "64", "--chunks", "4", "--json");
+    double b = perplexity("-m", again, "-f", log, "-c", "64", "--chunks", "4", "--json");
+    double c = perplexity("-m", base, "--lora", adapter, "-f", log, "-c", "64", "--chunks", "4", "--json");
+    double plain = perplexity("-m", base, "-f", log, "-c", "64", "--chunks", "4", "--json");
+    print_message("merged %.6f, merged by the tool %.6f, with adapter %.6f, without %.6f\n", a, b, c, plain);
+    assert_true(a > 1 && a < b * 1.0001 && b < a * 1.0001 && a < c * 1.0001 && c < a * 1.0001);
+    assert_true(a > plain * 1.001 || a < plain * 0.999);
     snprintf(config_json, sizeof config_json, "%s/adapter_config.json", peft);
     char *text = slurp(config_json, NULL);
     assert_non_null(strstr(text, "\"r\": 4"));
@@ -341,7 +386,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_killed_runs), cmocka_unit_test(test_interrupt), cmocka_unit_test(test_log_and_plot),
-        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_finetune),  cmocka_unit_test(test_architectures),
+        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_finetune),  cmocka_unit_test(test_early_stop),
+        cmocka_unit_test(test_architectures),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

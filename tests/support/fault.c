@@ -16,7 +16,7 @@ typedef struct mark {
     size_t size;
 } mark;
 
-static atomic_long live, count, fail_at_count;
+static atomic_long live, bytes, count, fail_at_count;
 static atomic_bool sticky_mode, hit;
 
 static void die(const char *what)
@@ -44,12 +44,14 @@ static void *resize(void *user, void *p, size_t old_size, size_t new_size)
         m->magic = 0;
         free(m);
         atomic_fetch_sub(&live, 1);
+        atomic_fetch_sub(&bytes, (long)old_size);
         return NULL;
     }
     if (must_fail()) return NULL;
     mark *q = realloc(m, sizeof *q + new_size);
     if (!q) return NULL;
     if (!m) atomic_fetch_add(&live, 1);
+    atomic_fetch_add(&bytes, (long)new_size - (long)old_size);
     q->magic = MAGIC;
     q->size = new_size;
     return q + 1;
@@ -62,6 +64,7 @@ void fault_install(void)
 }
 
 long fault_live(void) { return atomic_load(&live); }
+long fault_bytes(void) { return atomic_load(&bytes); }
 long fault_count(void) { return atomic_load(&count); }
 bool fault_hit(void) { return atomic_load(&hit); }
 

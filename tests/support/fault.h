@@ -15,6 +15,7 @@
 
 void fault_install(void);
 long fault_live(void);    /* blocks that are alive: equal before and after, or something leaked */
+long fault_bytes(void);   /* of the living blocks */
 long fault_count(void);   /* allocations (growing ones too) since the last fault_arm */
 
 /* From now on the nth allocation fails (1: the next one), with `sticky` every later one too; n 0: none fails. */

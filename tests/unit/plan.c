@@ -144,8 +144,125 @@ static void mistakes_are_named(void **state)
     mem_free(n);
 }
 
+/* Barriers of `layers` blocks of a decoder with grouped heads: 4 query heads on 2 key-value heads of 16 values. */
+static int barriers_of_decoder(net *n, int tokens, int threads, int layers)
+{
+    static float data[D * D];
+    weight w_q = { .name = "q", .type = LOAM_F32, .ne = { D, D, 1, 1 }, .data = data, .row_bytes = D * 4 }, w_k = w_q;
+    w_k.ne[1] = D / 2;
+    rope_params angles = { .n_rot = 16, .base = 1e4f, .freq_scale = 1, .magnitude = 1 };
+    attention_params attn = { .n_head = 4, .n_kv_head = 2, .k_dim = 16, .v_dim = 16, .scale = 0.25f, .causal = true };
+    loam_error err;
+    graph g;
+    plan *p;
+    graph_init(&g, tokens, tokens);
+    value *x = g_input(&g, INPUT_EMBD, D), *table = g_rope_table(&g, g_input(&g, INPUT_POS, 1), &angles, NULL);
+    for (int i = 0; i < layers; i++) {
+        g.layer = attn.layer = i;
+        value *h = g_norm(&g, x, &n->w_norm, NULL, (norm_params){ NORM_RMS, 1e-5f, 0 });
+        value *q = g_matmul(&g, &w_q, h), *k = g_matmul(&g, &w_k, h), *v = g_matmul(&g, &w_k, h);
+        q = g_rope(&g, g_view(&g, q, 0, 16, 4), table, 0, true);
+        k = g_rope(&g, g_view(&g, k, 0, 16, 2), table, 0, true);
+        value *written = g_kv_write(&g, k, g_view(&g, v, 0, 16, 2), i);
+        value *y = g_view(&g, g_attention(&g, q, written, NULL, &attn), 0, D, 1);
+        x = g_add(&g, x, g_matmul(&g, &w_q, y));
+        h = g_norm(&g, x, &n->w_norm, NULL, (norm_params){ NORM_RMS, 1e-5f, 0 });
+        value *a = g_gate(&g, GATE_SILU, g_matmul(&g, &n->w_gate, h), g_matmul(&g, &n->w_up, h));
+        x = g_add(&g, x, g_matmul(&g, &n->w_down, a));
+    }
+    g_output(&g, OUTPUT_EMBD, x);
+    if (plan_new(&p, &g, device_cpu(), threads, &err) != LOAM_OK) fail_msg("%s", err.message);
+    int barriers = p->n_barriers;
+    plan_free(p);
+    return barriers;
+}
+
+/* Generation meets four times a block where heads divide evenly, six times elsewhere. */
+static void barriers_of_generation(void **state)
+{
+    (void)state;
+    net *n = make_net();
+    for (int threads = 1; threads <= 3; threads++)
+        for (int tokens = 1; tokens <= 5; tokens++) {
+            int barriers = barriers_of_decoder(n, tokens, threads, 10);
+            print_message("%d tokens, %d threads: %d barriers in 10 blocks\n", tokens, threads, barriers);
+            assert_true(barriers <= (tokens > 4 ? 80 : threads == 3 ? 60 : 40));
+        }
+    mem_free(n);
+}
+
+/* ---- aborts ---- */
+
+static _Atomic int64_t largest_piece, n_pieces;
+static int n_polls, stop_after;
+
+static bool poll(void *user)
+{
+    (void)user;
+    return ++n_polls > stop_after;
+}
+
+/* Stands for a product: only notes how much work one call is. */
+static void noting_mul(const mul_args *a)
+{
+    int64_t products = a->k * a->rows * a->cols;
+    if (products > largest_piece) largest_piece = products;
+    n_pieces++;
+}
+
+/* One product of k values a row; all rows, `tokens` columns; polls until stop. */
+static loam_status run_product(int64_t k, int64_t rows, int tokens, int stop)
+{
+    static float data[1];
+    weight m = { .name = "wide", .type = LOAM_F32, .ne = { k, rows, 1, 1 }, .data = data, .row_bytes = (uint64_t)k * 4 };
+    loam_error err;
+    graph g;
+    plan *p;
+    graph_init(&g, tokens, tokens);
+    g_output(&g, OUTPUT_EMBD, g_matmul(&g, &m, g_input(&g, INPUT_EMBD, k)));
+    assert_int_equal(plan_new(&p, &g, device_cpu(), 2, &err), LOAM_OK);
+    kernels table = *kernels_get();
+    table.mul[LOAM_F32] = noting_mul;
+    pool *threads = NULL;
+    assert_int_equal(pool_new(&threads, 2, &err), LOAM_OK);
+    plan_run r = { .p = p, .k = &table, .threads = threads, .n_threads = 2, .abort = poll };
+    r.arena = mem_alloc((size_t)p->arena_bytes + 64);
+    r.inputs[INPUT_EMBD] = data; /* nobody looks at it */
+    r.outputs[OUTPUT_EMBD] = data;
+    largest_piece = n_pieces = 0;
+    n_polls = 0;
+    stop_after = stop;
+    loam_status status = plan_execute(&r);
+    mem_free(r.arena);
+    pool_free(threads);
+    plan_free(p);
+    return status;
+}
+
+/* Between two looks at the abort no thread does more than 2^27 multiply-adds (three milliseconds of the slowest type),
+ * whatever the shape; the first thread asks the callback at least once for each of its pieces. */
+static void products_poll(void **state)
+{
+    (void)state;
+    static const struct { int64_t k, rows; int tokens; } shapes[] = { { 2048, 8192, 1 }, { 2048, 151936, 1 }, { 2048, 8192, 512 },
+                                                                      { 14336, 4096, 512 }, { 28672, 8192, 2048 }, { 64, 64, 4096 } };
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        assert_int_equal(run_product(shapes[i].k, shapes[i].rows, shapes[i].tokens, INT32_MAX), LOAM_OK);
+        int64_t all = shapes[i].k * shapes[i].rows * shapes[i].tokens, pieces = n_pieces;
+        print_message("%lld x %lld, %d columns: %lld pieces of at most %lld products, %d polls\n", (long long)shapes[i].rows,
+                      (long long)shapes[i].k, shapes[i].tokens, (long long)pieces, (long long)largest_piece, n_polls);
+        assert_true(largest_piece <= (int64_t)128 << 20);
+        assert_true(pieces * largest_piece >= all && n_polls >= (pieces - 1) / 2);
+        if (pieces < 8) continue;
+        assert_int_equal(run_product(shapes[i].k, shapes[i].rows, shapes[i].tokens, 2), LOAM_E_ABORTED);
+        assert_true(n_pieces < pieces); /* it ended early */
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(results_and_threads), cmocka_unit_test(mistakes_are_named) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(results_and_threads), cmocka_unit_test(mistakes_are_named),
+                                        cmocka_unit_test(barriers_of_generation),
+                                        cmocka_unit_test(products_poll) };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

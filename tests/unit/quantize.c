@@ -170,6 +170,132 @@ static void refusals(void **unused)
     remove(out);
 }
 
+/* ---- column weights ---- */
+
+#define MATS 3
+
+/* A stack of three matrices and one of another name; a matrix of weights in which the second was never met. */
+static loam_imatrix *make_stack(float weights[MATS * COLS])
+{
+    loam_gguf_builder *b;
+    loam_imatrix *im;
+    loam_error err;
+    static float stack[MATS * 4 * COLS], sums[MATS * COLS], counts[MATS] = { 2, 0, 5 };
+    int64_t ne[4] = { COLS, 4, MATS, 1 }, n_sums[4] = { COLS, MATS, 1, 1 }, n_counts[4] = { 1, MATS, 1, 1 };
+    const char *set = "text";
+    size_t len = 4;
+    memcpy(stack, matrix, sizeof stack);
+    assert_int_equal(loam_gguf_builder_create(&b, NULL, false, &err), LOAM_OK);
+    loam_gguf_set_text(b, "general.architecture", "llama", 5);
+    loam_gguf_set_u32(b, "llama.block_count", 1);
+    loam_gguf_set_tensor(b, "blk.0.ffn_up_exps.weight", LOAM_F32, ne, stack);
+    loam_gguf_set_tensor(b, "blk.0.ffn_gate_exps.weight", LOAM_F32, ne, stack);
+    if (loam_gguf_write(b, in, NULL, &err) != LOAM_OK) fail_msg("%s", err.message);
+    loam_gguf_builder_free(b);
+    for (int i = 0; i < MATS * COLS; i++) {
+        sums[i] = (float)(1 + i % 13) * counts[i / COLS];
+        weights[i] = counts[i / COLS] ? (float)(1 + i % 13) : 1;
+    }
+    assert_int_equal(loam_gguf_builder_create(&b, NULL, false, &err), LOAM_OK);
+    loam_gguf_set_text(b, "general.type", "imatrix", 7);
+    loam_gguf_set_u32(b, "imatrix.chunk_count", 1);
+    loam_gguf_set_u32(b, "imatrix.chunk_size", 1);
+    loam_gguf_set_texts(b, "imatrix.datasets", &set, &len, 1);
+    loam_gguf_set_tensor(b, "blk.0.ffn_up_exps.weight.in_sum2", LOAM_F32, n_sums, sums);
+    loam_gguf_set_tensor(b, "blk.0.ffn_up_exps.weight.counts", LOAM_F32, n_counts, counts);
+    if (loam_gguf_write(b, out, NULL, &err) != LOAM_OK) fail_msg("%s", err.message);
+    loam_gguf_builder_free(b);
+    if (loam_imatrix_open(&im, out, &err) != LOAM_OK) fail_msg("%s", err.message);
+    remove(out);
+    return im;
+}
+
+static void with_weights(void **unused)
+{
+    (void)unused;
+    static float weights[MATS * COLS];
+    static uint8_t want[MATS * 4 * COLS * 4];
+    loam_imatrix *im = make_stack(weights);
+    loam_quantize_params p = loam_quantize_defaults();
+    loam_error err;
+    loam_gguf *f;
+    loam_gguf_tensor t;
+    loam_gguf_value v;
+    p.type = "q4_K_S", p.imatrix = im, p.imatrix_file = "the matrix";
+    for (int threads = 1; threads <= 3; threads++) { /* pieces of threads begin inside of matrices */
+        p.n_threads = threads;
+        if (loam_quantize_file(in, out, &p, NULL, &err) != LOAM_OK) fail_msg("%s", err.message);
+        assert_int_equal(loam_gguf_open(&f, out, NULL, &err), LOAM_OK);
+        assert_true(loam_gguf_tensor_find(f, "blk.0.ffn_up_exps.weight", &t) && t.type == LOAM_Q4_K);
+        loam_rows shape = { LOAM_Q4_K, 4, COLS };
+        for (int m = 0; m < MATS; m++)
+            assert_int_equal(loam_quant_encode(&shape, matrix + m * 4 * COLS, weights + m * COLS, want + (uint64_t)m * (t.bytes / MATS),
+                                               t.bytes / MATS, &err), LOAM_OK);
+        assert_memory_equal(t.data, want, t.bytes);
+        uint64_t cursor = 0;
+        const char *text;
+        size_t len;
+        assert_true(loam_gguf_key_find(f, "quantize.imatrix.file", &v) && loam_gguf_text(&v, &cursor, &text, &len) && len == 10);
+        assert_true(loam_gguf_key_find(f, "quantize.imatrix.dataset", &v) && loam_gguf_key_find(f, "quantize.imatrix.chunks_count", &v));
+        int64_t n = 0;
+        assert_true(loam_gguf_key_find(f, "quantize.imatrix.entries_count", &v) && loam_gguf_int(&v, 0, &n) && n == 1);
+        loam_gguf_free(f);
+    }
+    remove(out);
+    p.type = "iq2_xs"; /* one has weights, the other has none */
+    refused(&p, out, LOAM_E_ARG, "blk.0.ffn_gate_exps.weight: iq2_xs needs an importance matrix, and the one given has no entry");
+    loam_quantize_override other = { "gate", LOAM_Q6_K };
+    p.overrides = &other, p.n_overrides = 1;
+    if (loam_quantize_file(in, out, &p, NULL, &err) != LOAM_OK) fail_msg("%s", err.message);
+    remove(out);
+    make_file(LOAM_F32, matrix); /* another model */
+    p.type = "q4_K_S";
+    refused(&p, out, LOAM_E_ARG, "no entry for any tensor");
+    loam_imatrix_free(im);
+}
+
+/* A split source: as many parts with the same tensors, and never over the source. */
+static void parts(void **unused)
+{
+    (void)unused;
+    char first[600], part[600];
+    loam_gguf *f;
+    loam_gguf_builder *b;
+    loam_gguf_tensor t;
+    loam_error err;
+    loam_gguf_write_params w = loam_gguf_write_defaults();
+    loam_quantize_params p = loam_quantize_defaults();
+    w.part_tensors = 1;
+    make_file(LOAM_F32, matrix);
+    assert_int_equal(loam_gguf_open(&f, in, NULL, &err), LOAM_OK);
+    assert_int_equal(loam_gguf_builder_create(&b, f, true, &err), LOAM_OK);
+    if (loam_gguf_write(b, in, &w, &err) != LOAM_OK) fail_msg("%s", err.message);
+    loam_gguf_builder_free(b);
+    loam_gguf_free(f);
+    snprintf(first, sizeof first, "%.*s-00001-of-00003.gguf", (int)strlen(in) - 5, in);
+    p.keep_split = true;
+    assert_int_equal(loam_quantize_file(first, in, &p, NULL, &err), LOAM_E_ARG); /* its parts would be those of the source */
+    assert_non_null(strstr(err.message, "is the file that is read"));
+    if (loam_quantize_file(first, out, &p, NULL, &err) != LOAM_OK) fail_msg("%s", err.message);
+    assert_int_equal(access(out, F_OK), -1);
+    snprintf(part, sizeof part, "%.*s-00001-of-00003.gguf", (int)strlen(out) - 5, out);
+    assert_int_equal(loam_gguf_open(&f, part, NULL, &err), LOAM_OK);
+    assert_int_equal(loam_gguf_n_parts(f), 3);
+    assert_true(loam_gguf_tensor_find(f, "blk.0.ffn_up.weight", &t) && t.type == LOAM_Q8_0 && t.part == 0);
+    assert_true(loam_gguf_tensor_find(f, "blk.0.ffn_norm.weight", &t) && t.part == 2);
+    loam_gguf_free(f);
+    p.keep_split = false;
+    if (loam_quantize_file(first, out, &p, NULL, &err) != LOAM_OK) fail_msg("%s", err.message);
+    assert_int_equal(access(out, F_OK), 0);
+    remove(out);
+    for (int i = 1; i <= 3; i++) {
+        snprintf(part, sizeof part, "%.*s-%05d-of-00003.gguf", (int)strlen(out) - 5, out, i);
+        remove(part);
+        snprintf(part, sizeof part, "%.*s-%05d-of-00003.gguf", (int)strlen(in) - 5, in, i);
+        remove(part);
+    }
+}
+
 int main(void)
 {
     dice d = { 5 };
@@ -177,7 +303,8 @@ int main(void)
     for (int i = 0; i < COLS; i++) vector[i] = dice_normal(&d);
     scratch_path(in, "in.gguf");
     scratch_path(out, "out.gguf");
-    const struct CMUnitTest tests[] = { cmocka_unit_test(converts), cmocka_unit_test(refusals) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(converts), cmocka_unit_test(refusals), cmocka_unit_test(with_weights),
+                                        cmocka_unit_test(parts) };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     remove(in);
     return failed;

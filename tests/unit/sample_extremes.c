@@ -44,21 +44,28 @@ static void not_numbers(void **unused)
         for (int i = 0; i < N; i++) x[i] = (float)(i % 7);
         loam_error err;
         int32_t id = -5;
-        x[at] = NAN;
-        assert_int_equal(try_once(loam_sampler_defaults(), x, N, &id, &err), LOAM_E_NUMERIC);
-        assert_non_null(strstr(err.message, "NaN"));
-        assert_int_equal(id, -5);
-        x[at] = INFINITY;
-        assert_int_equal(try_once(plain(), x, N, &id, &err), LOAM_E_NUMERIC);
-        assert_non_null(strstr(err.message, "infinity"));
+        loam_sampler_params greedy = loam_sampler_defaults();
+        greedy.temp = 0;
+        for (int odd = 0; odd < 2; odd++) {
+            x[at] = odd ? INFINITY : NAN;
+            assert_int_equal(try_once(greedy, x, N, &id, &err), LOAM_OK);
+            assert_int_equal(id, at == 6 ? 13 : 6); /* the largest of the finite ones */
+            assert_int_equal(try_once(plain(), x, N, &id, &err), LOAM_OK);
+            assert_true(id >= 0 && id < N && id != at);
+        }
         x[at] = -INFINITY;
         assert_int_equal(try_once(plain(), x, N, &id, &err), LOAM_OK);
         assert_true(id >= 0 && id < N && id != at);
     }
-    for (int i = 0; i < N; i++) x[i] = -INFINITY;
     loam_error err;
-    int32_t id;
-    assert_int_equal(try_once(loam_sampler_defaults(), x, N, &id, &err), LOAM_E_NUMERIC);
+    int32_t id = -5;
+    for (int odd = 0; odd < 4; odd++) {
+        for (int i = 0; i < N; i++) x[i] = odd == 0 ? -INFINITY : odd == 1 ? (float)NAN : odd == 2 ? INFINITY : i % 2 ? (float)NAN : -INFINITY;
+        assert_int_equal(try_once(loam_sampler_defaults(), x, N, &id, &err), LOAM_E_NUMERIC);
+        assert_non_null(strstr(err.message, "no logit is finite"));
+        assert_int_equal(id, -5);
+    }
+    for (int i = 0; i < N; i++) x[i] = -INFINITY;
     x[77] = -1e38f;
     for (int greedy = 0; greedy < 2; greedy++) {
         loam_sampler_params p = loam_sampler_defaults();

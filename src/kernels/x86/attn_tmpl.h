@@ -15,12 +15,19 @@
 #include "kernels/ref/mathf.h"
 #include "kernels/x86/mathv.h"
 
+/* What is fetched while something else is computed: `step` bytes with every row. NULL: nothing. */
+typedef struct fetch {
+    const uint8_t *p;
+    size_t step;
+} fetch;
+
 /* A matrix whose rows are `stride` elements apart: of a float type, or of levels with scales (attn_blocks.h). */
 typedef struct page_matrix {
     enum matrix_kind { AS_F32, AS_F16, AS_BF16, AS_KEY_LEVELS, AS_VALUE_LEVELS } kind;
     const uint8_t *data;
     size_t stride, col;      /* col: first column that is looked at */
     level_page levels;
+    fetch ahead;             /* comes along while the rows are used */
 } page_matrix;
 
 /* Rows of floats, one per query. */
@@ -44,7 +51,7 @@ VEC nf load_row(page_matrix m, size_t i, size_t v)
     case AS_F16: return n_load_f16(p + 2 * (i * m.stride + col));
     case AS_BF16: return n_load_bf16(p + 2 * (i * m.stride + col));
     case AS_KEY_LEVELS:
-        p = m.levels.q + col / 16 * m.levels.row + i / 32 * 512 + level_at(i) + col % 16;
+        p = m.levels.q + col / 16 * m.levels.row + i * 16 + col % 16;
         return n_mul(n_of_i8(p), n_load(m.levels.d + i / 32 * PAGE_SLOTS + col));
     case AS_VALUE_LEVELS:
         p = m.levels.q + i * m.levels.row + col / 32 * m.levels.block + col % 32;
@@ -58,12 +65,6 @@ VEC page_matrix from_column(page_matrix m, size_t col)
     m.col = col;
     return m;
 }
-
-/* What is fetched while something else is computed: `step` bytes with every row. NULL: nothing. */
-typedef struct fetch {
-    const uint8_t *p;
-    size_t step;
-} fetch;
 
 VEC void fetch_row(fetch f, size_t i)
 {
@@ -99,12 +100,12 @@ VEC void tile_store(tile_sums sums, query_rows out, const tile_form form)
         UNROLL(4) for (int v = 0; v < form.vectors; v++) n_store(out.p + (size_t)q * out.stride + v * N_LANES, sums[q][v]);
 }
 
-VEC void score_columns(query_rows query, size_t k_dim, page_matrix keys, fetch ahead, query_rows scores, const tile_form form)
+VEC void score_columns(query_rows query, size_t k_dim, page_matrix keys, query_rows scores, const tile_form form)
 {
     tile_sums sums;
     tile_clear(sums, form);
     for (size_t d = 0; d < k_dim; d++) {
-        fetch_row(ahead, d);
+        fetch_row(keys.ahead, d);
         tile_step(sums, query, keys, d, EVERY, form);
     }
     tile_store(sums, (query_rows){ scores.p + keys.col, scores.stride }, form);
@@ -113,17 +114,17 @@ VEC void score_columns(query_rows query, size_t k_dim, page_matrix keys, fetch a
 #define SCORE_COLUMNS (TILE_VECTORS * N_LANES)
 
 /* scores[q][n] of some queries, for the slots up to the last that anybody sees; n is PAGE_SLOTS or half of it. */
-VEC void tile_scores(const attn_args *a, int first, page_matrix keys, fetch ahead, query_rows scores, size_t n, const int queries)
+VEC void tile_scores(const attn_args *a, int first, page_matrix keys, query_rows scores, size_t n, const int queries)
 {
     const query_rows query = { (float *)(uintptr_t)(a->q + (size_t)first * a->q_stride), a->q_stride };
     size_t k_dim = (size_t)a->k_dim;
     if (n < SCORE_COLUMNS) {
-        score_columns(query, k_dim, keys, ahead, scores, (tile_form){ queries, TILE_VECTORS / 2 });
+        score_columns(query, k_dim, keys, scores, (tile_form){ queries, TILE_VECTORS / 2 });
         return;
     }
     for (size_t col = 0; col < n; col += SCORE_COLUMNS) {
-        score_columns(query, k_dim, from_column(keys, col), ahead, scores, (tile_form){ queries, TILE_VECTORS });
-        ahead.p = NULL;
+        score_columns(query, k_dim, from_column(keys, col), scores, (tile_form){ queries, TILE_VECTORS });
+        keys.ahead.p = NULL;
     }
 }
 
@@ -133,7 +134,7 @@ typedef struct tile_slots {
     const uint64_t *visible;
 } tile_slots;
 
-VEC void tile_values_at(float *p, tile_slots slots, page_matrix values, fetch ahead, query_rows out, const tile_form form)
+VEC void tile_values_at(float *p, tile_slots slots, page_matrix values, query_rows out, const tile_form form)
 {
     const query_rows rows = { p, PAGE_SLOTS };
     tile_sums sums;
@@ -145,7 +146,7 @@ VEC void tile_values_at(float *p, tile_slots slots, page_matrix values, fetch ah
             int end = after ? s + __builtin_ctzll(after) : PAGE_SLOTS;
             if (end > PAGE_SLOTS) end = PAGE_SLOTS;
             for (; s < end; s++) {
-                fetch_row(ahead, (size_t)s);
+                fetch_row(values.ahead, (size_t)s);
                 tile_step(sums, rows, values, (size_t)s, EVERY, form);
             }
             left = end < PAGE_SLOTS ? left & (UINT64_MAX << end) : 0;
@@ -160,17 +161,17 @@ VEC void tile_values_at(float *p, tile_slots slots, page_matrix values, fetch ah
 }
 
 /* out[q][dim], dim a multiple of 16. */
-VEC void tile_values(float *p, tile_slots slots, page_matrix values, fetch ahead, int dim, query_rows out, const int queries)
+VEC void tile_values(float *p, tile_slots slots, page_matrix values, int dim, query_rows out, const int queries)
 {
     size_t col = 0, n = (size_t)dim;
     for (; col + TILE_VECTORS * N_LANES <= n; col += TILE_VECTORS * N_LANES) {
-        tile_values_at(p, slots, from_column(values, col), ahead, (query_rows){ out.p + col, out.stride },
+        tile_values_at(p, slots, from_column(values, col), (query_rows){ out.p + col, out.stride },
                        (tile_form){ queries, TILE_VECTORS });
-        if (ahead.p) ahead.p += PAGE_SLOTS * ahead.step;
+        if (values.ahead.p) values.ahead.p += PAGE_SLOTS * values.ahead.step;
     }
-    ahead.p = NULL;
+    values.ahead.p = NULL;
     for (; col < n; col += N_LANES)
-        tile_values_at(p, slots, from_column(values, col), ahead, (query_rows){ out.p + col, out.stride }, (tile_form){ queries, 1 });
+        tile_values_at(p, slots, from_column(values, col), (query_rows){ out.p + col, out.stride }, (tile_form){ queries, 1 });
 }
 
 /* ---- from scores to probabilities ---- */
@@ -202,12 +203,11 @@ static void normalize(const attn_args *a, int q, float *p)
 
 typedef struct tile_page {
     page_matrix keys, values;      /* values has at least attn_pad(v_dim) columns */
-    fetch with_scores, with_values;
 } tile_page;
 
 /* out is attn_pad(v_dim) wide where v_dim is odd (rows in scratch). */
-VEC void tile_typed(const attn_args *a, int first, const tile_page *page, query_rows out, const enum matrix_kind k,
-                    const enum matrix_kind v, const int queries)
+VEC void tile_typed(const attn_args *a, int first, const tile_page *page, query_rows out, const enum matrix_kind kind,
+                    const int queries)
 {
     tile_slots slots = { 0, UINT64_MAX, a->visible + first };
     for (int q = 0; q < queries; q++) {
@@ -216,22 +216,22 @@ VEC void tile_typed(const attn_args *a, int first, const tile_page *page, query_
     }
     _Alignas(64) float p[TILE_QUERIES * PAGE_SLOTS];
     page_matrix keys = page->keys, values = page->values;
-    keys.kind = k, values.kind = v;
+    keys.kind = kind, values.kind = kind == AS_KEY_LEVELS ? AS_VALUE_LEVELS : kind;
     bool half = slots.some <= UINT32_MAX;
     if (half) memset(p, 0, sizeof p);
-    if (slots.some) tile_scores(a, first, keys, page->with_scores, (query_rows){ p, PAGE_SLOTS }, half ? 32 : 64, queries);
+    if (slots.some) tile_scores(a, first, keys, (query_rows){ p, PAGE_SLOTS }, half ? 32 : 64, queries);
     for (int q = 0; q < queries; q++) normalize(a, first + q, p + q * PAGE_SLOTS);
-    tile_values(p, slots, values, page->with_values, (int)attn_pad(a->v_dim), out, queries);
+    tile_values(p, slots, values, (int)attn_pad(a->v_dim), out, queries);
 }
 
 #define TILE(n) \
     static __attribute__((noinline)) void tile_##n(const attn_args *a, int first, const tile_page *page, query_rows out) \
     { \
         switch (page->keys.kind) { \
-        case AS_F16: tile_typed(a, first, page, out, AS_F16, AS_F16, n); break; \
-        case AS_BF16: tile_typed(a, first, page, out, AS_BF16, AS_BF16, n); break; \
-        case AS_KEY_LEVELS: tile_typed(a, first, page, out, AS_KEY_LEVELS, AS_VALUE_LEVELS, n); break; \
-        default: tile_typed(a, first, page, out, AS_F32, AS_F32, n); break; \
+        case AS_F16: tile_typed(a, first, page, out, AS_F16, n); break; \
+        case AS_BF16: tile_typed(a, first, page, out, AS_BF16, n); break; \
+        case AS_KEY_LEVELS: tile_typed(a, first, page, out, AS_KEY_LEVELS, n); break; \
+        default: tile_typed(a, first, page, out, AS_F32, n); break; \
         } \
     }
 TILE(1)
@@ -321,8 +321,8 @@ static void plan_fetches(const attn_args *a, tile_page *page)
     dtype_row_bytes(a->v_type, (int64_t)a->v_dim * PAGE_SLOTS, &v_bytes);
     size_t k_dim = (size_t)a->k_dim, slots = (size_t)a->v_dim / (TILE_VECTORS * N_LANES) * PAGE_SLOTS;
     bool as_it_lies = page->values.data == a->page.v;
-    page->with_scores = as_it_lies ? spread(a->page.v, v_bytes, k_dim) : spread(a->next.k, k_bytes, k_dim);
-    page->with_values = as_it_lies ? spread(a->next.k, k_bytes, slots) : spread(a->next.v, v_bytes, slots);
+    page->keys.ahead = as_it_lies ? spread(a->page.v, v_bytes, k_dim) : spread(a->next.k, k_bytes, k_dim);
+    page->values.ahead = as_it_lies ? spread(a->next.k, k_bytes, slots) : spread(a->next.v, v_bytes, slots);
 }
 
 static void attn(const attn_args *a)
@@ -342,7 +342,7 @@ static void attn(const attn_args *a)
         for (int q = 0; q < n && !even; q++)
             memcpy(o + (size_t)q * a->o_stride, rows + (size_t)q * attn_pad(a->v_dim), (size_t)a->v_dim * sizeof *o);
         first += n;
-        page.with_scores.p = page.with_values.p = NULL;
+        page.keys.ahead.p = page.values.ahead.p = NULL;
     }
 }
 

@@ -5,14 +5,23 @@
 #include "kernels/gemm.h"
 
 #define NR (NV * N_LANES)
+#define AHEAD 12 /* steps: panels of B come from the second cache */
 
 static void tile(int64_t k, const float *a, const float *b, float *c, int64_t c_stride, bool add)
 {
     nf sum[MR][NV];
     UNROLL(16) for (int i = 0; i < MR; i++)
         UNROLL(4) for (int j = 0; j < NV; j++) sum[i][j] = add ? n_load(c + i * c_stride + j * N_LANES) : n_zero();
+    if (!add) { /* what is stored at the end is fetched meanwhile */
+        UNROLL(16) for (int i = 0; i < MR; i++) {
+            __builtin_prefetch(c + i * c_stride, 1);
+            __builtin_prefetch(c + i * c_stride + NR - 1, 1);
+        }
+    }
     for (int64_t p = 0; p < k; p++, a += MR, b += NR) {
         nf x[NV];
+        __builtin_prefetch(b + AHEAD * NR);
+        __builtin_prefetch(b + AHEAD * NR + NR / 2);
         UNROLL(4) for (int j = 0; j < NV; j++) x[j] = n_load(b + j * N_LANES);
         UNROLL(16) for (int i = 0; i < MR; i++) {
             nf y = n_set(a[i]);

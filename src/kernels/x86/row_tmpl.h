@@ -3,6 +3,7 @@
 #include <float.h>
 
 #include "kernels/kernels.h"
+#include "kernels/ref/hadamard.h"
 #include "kernels/ref/mathf.h"
 #include "kernels/x86/mathv.h"
 #include "kernels/x86/rows.h"
@@ -213,6 +214,7 @@ static void fill_rows(kernels *k)
     k->softmax = softmax;
     k->softcap = softcap;
     k->rope = rope;
+    k->hadamard = hadamard;
     k->decode[LOAM_F16] = decode_row_f16;
     k->decode[LOAM_BF16] = decode_row_bf16;
     k->decode[LOAM_Q8_0] = decode_row_q8_0;
