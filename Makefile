@@ -6,7 +6,7 @@ FUZZ_SECONDS ?= 60
 CTEST = ctest --output-on-failure -j $(JOBS)
 BUILDER = cmake --build
 
-.PHONY: all run model test check schedules kern bench lint format install fuzz deps clean help
+.PHONY: all run model test check schedules kern cross bench lint format install fuzz deps clean help
 all: $(BUILD)/build.ninja ## build/loam, build/libloam.so, build/libloam.a
 	@$(BUILDER) $(BUILD) -j $(JOBS)
 
@@ -35,6 +35,9 @@ kern: all ## kernel tests, then their timings
 	@$(BUILDER) $(BUILD) -j $(JOBS) --target benches
 	@for b in $(BUILD)/bench_kern*; do if [ -x $$b ]; then echo "== $$b"; $$b || exit 1; fi; done
 
+cross: ## kernel tests, tokenizers and tiny models on ARM, RISC-V and POWER under qemu-user
+	@JOBS=$(JOBS) CMAKE_FLAGS="$(CMAKE_FLAGS)" scripts/cross
+
 bench: all ## every program of bench/
 	@$(BUILDER) $(BUILD) -j $(JOBS) --target benches
 	@for b in $(BUILD)/bench_*; do if [ -x $$b ]; then echo "== $$b"; $$b || exit 1; fi; done
@@ -56,7 +59,7 @@ deps: ## install missing Debian packages
 	@scripts/deps
 
 clean: ## remove all build folders
-	rm -rf $(BUILD) build-asan build-tsan build-debug build-clang build-fuzz
+	rm -rf $(BUILD) build-asan build-tsan build-debug build-clang build-fuzz build-cross
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /make \1|/p' Makefile | column -t -s '|'

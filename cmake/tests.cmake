@@ -8,8 +8,9 @@ target_compile_definitions(loam_test_support PUBLIC LOAM_SHARED_DIR="${LOAM_SHAR
   LOAM_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/golden/data" LOAM_COMMAND="${CMAKE_BINARY_DIR}/loam")
 target_link_libraries(loam_test_support PUBLIC loam_internal PkgConfig::CMOCKA)
 
+set(LOAM_TEST_TIMEOUT 300 CACHE STRING "Seconds that a test may take")
 function(loam_test folder name)
-  set_tests_properties(${folder}.${name} PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77 LABELS ${folder})
+  set_tests_properties(${folder}.${name} PROPERTIES TIMEOUT ${LOAM_TEST_TIMEOUT} SKIP_RETURN_CODE 77 LABELS ${folder})
 endfunction()
 
 foreach(folder unit kern golden e2e faults)

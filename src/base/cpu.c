@@ -1,4 +1,5 @@
-/* cpu.c - CPU detection. GCC and clang check CPUID and the register state that the system saves (XGETBV). */
+/* cpu.c - CPU detection. x86: GCC and clang check CPUID and the register state that the system saves (XGETBV). ARM: the
+ * kernel tells every process what it may use. */
 #include "base/cpu.h"
 
 #if defined(__x86_64__)
@@ -10,6 +11,20 @@ static int has_f16c(void)
     unsigned a, b, c, d;
     return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
 }
+#endif
+
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+
+static unsigned arm_features(void)
+{
+    unsigned f = CPU_NEON;
+    if (getauxval(AT_HWCAP) & 1ul << 20) f |= CPU_DOTPROD;                        /* asimddp */
+    if ((f & CPU_DOTPROD) && (getauxval(AT_HWCAP2) & 1ul << 13)) f |= CPU_I8MM; /* i8mm */
+    return f;
+}
+#elif defined(__aarch64__)
+static unsigned arm_features(void) { return CPU_NEON; }
 #endif
 
 unsigned cpu_features(void)
@@ -25,6 +40,8 @@ unsigned cpu_features(void)
         f |= CPU_AVX512;
     if ((f & CPU_AVX512) && __builtin_cpu_supports("avx512vnni")) f |= CPU_AVX512VNNI;
     if ((f & CPU_AVX512) && __builtin_cpu_supports("avx512bf16")) f |= CPU_AVX512BF16;
+#elif defined(__aarch64__)
+    f = arm_features();
 #endif
     return f;
 }

@@ -61,9 +61,11 @@ static inline uint16_t half_narrow(float f)
 }
 #define HALF_HARDWARE 1
 #elif defined(__riscv_zfh)
+/* The instruction would drop the sign of a NaN. */
 static inline float half_widen(uint16_t h)
 {
     float f;
+    if ((h & 0x7C00) == 0x7C00) return f32_of_bits((uint32_t)(h & 0x8000) << 16 | 0x7F800000 | (uint32_t)(h & 0x3FF) << 13);
     __asm__("fmv.h.x %0,%1\n\tfcvt.s.h %0,%0" : "=f"(f) : "r"((uint64_t)h));
     return f;
 }

@@ -1,7 +1,7 @@
 /* kernels.h - the table of compute kernels.
  *
  * Filled at start by kernels_select(): the plain C reference first (src/kernels/ref, the law), then, ascending, what the
- * CPU and the operating system support (src/kernels/x86/...). LOAM_CPU=ref|avx2|avx512|... caps the choice.
+ * CPU and the operating system support (src/kernels/x86, src/kernels/arm). LOAM_CPU=ref|avx2|neon|... caps the choice.
  *
  * Written orders. A kernel's result must not depend on how rows and columns are split between calls and threads, nor on
  * how many columns are computed at once:
@@ -162,7 +162,7 @@ typedef struct learn_kernels learn_kernels;
 /* ---- the table -------------------------------------------------------------------------------------------------- */
 
 typedef struct kernels {
-    const char *name;                       /* highest instruction set in use: "ref", "avx2", "avx512", "avx512vnni" */
+    const char *name;                       /* highest instruction set in use: "ref", "avx2", "avx512", "avx512vnni"; "neon", "dotprod", "i8mm" */
     mul_fn mul[LOAM_TYPE_LIMIT];            /* by weight type; NULL where no product is defined */
     act_encode_fn act_encode[ACT_NONE];     /* by act_kind; ACT_F32 copies */
     row_decode_fn decode[LOAM_TYPE_LIMIT];
@@ -223,6 +223,16 @@ void kernels_avx512_state(kernels *k);
 void kernels_avx512_gemm(kernels *k);
 void kernels_avx512_learn(kernels *k);
 void kernels_avx512vnni_mul(kernels *k);  /* + VNNI */
+#elif defined(__aarch64__)
+void kernels_neon_mul(kernels *k);
+void kernels_neon_mulf(kernels *k);
+void kernels_neon_row(kernels *k);
+void kernels_neon_attn(kernels *k);
+void kernels_neon_state(kernels *k);
+void kernels_neon_gemm(kernels *k);
+void kernels_neon_learn(kernels *k);
+void kernels_dotprod_mul(kernels *k);     /* + SDOT */
+void kernels_i8mm_mul(kernels *k);        /* + SMMLA */
 #endif
 
 #endif

@@ -22,6 +22,10 @@ static const kernel_set sets[] = {
     { "avx2", CPU_AVX2, { kernels_avx2_mul, kernels_avx2_row, kernels_avx2_state, kernels_avx2_gemm, kernels_avx2_learn } },
     { "avx512", CPU_AVX512, { kernels_avx512_mul, kernels_avx512_row, kernels_avx512_state, kernels_avx512_gemm, kernels_avx512_learn } },
     { "avx512vnni", CPU_AVX512VNNI, { kernels_avx512vnni_mul } },
+#elif defined(__aarch64__)
+    { "neon", CPU_NEON, { kernels_neon_mul, kernels_neon_row, kernels_neon_attn, kernels_neon_state, kernels_neon_gemm, kernels_neon_learn } },
+    { "dotprod", CPU_DOTPROD, { kernels_dotprod_mul } },
+    { "i8mm", CPU_I8MM, { kernels_i8mm_mul } },
 #endif
 };
 #define N_SETS ((int)(sizeof sets / sizeof sets[0]))

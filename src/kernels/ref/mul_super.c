@@ -55,13 +55,18 @@ static void six_bits(const uint8_t *s, weight256 *w)
 
 static int k_nibble(const uint8_t *qs, int v) { return qs[32 * (v / 64) + v % 32] >> (v % 64 < 32 ? 0 : 4) & 15; }
 
+void unpack_q4_k_head(const uint8_t *b, weight256 *w)
+{
+    six_bits(b + 4, w);
+    w->d = get_f16(b);
+    w->dmin = get_f16(b + 2);
+}
+
 void unpack_q4_k(const uint8_t *row, int64_t i, weight256 *w)
 {
     const uint8_t *b = row + 144 * i;
     for (int v = 0; v < 256; v++) w->level[v] = (int8_t)k_nibble(b + 16, v);
-    six_bits(b + 4, w);
-    w->d = get_f16(b);
-    w->dmin = get_f16(b + 2);
+    unpack_q4_k_head(b, w);
 }
 
 void unpack_q5_k(const uint8_t *row, int64_t i, weight256 *w)
@@ -73,6 +78,13 @@ void unpack_q5_k(const uint8_t *row, int64_t i, weight256 *w)
     w->dmin = get_f16(b + 2);
 }
 
+void unpack_q6_k_head(const uint8_t *b, weight256 *w)
+{
+    for (int j = 0; j < 16; j++) w->scale[j] = (int8_t)b[192 + j];
+    w->d = get_f16(b + 208);
+    no_minima(w);
+}
+
 void unpack_q6_k(const uint8_t *row, int64_t i, weight256 *w)
 {
     const uint8_t *b = row + 210 * i;
@@ -82,9 +94,7 @@ void unpack_q6_k(const uint8_t *row, int64_t i, weight256 *w)
         const int high = b[128 + 32 * h + l] >> 2 * t & 3;
         w->level[v] = (int8_t)((low | high << 4) - 32);
     }
-    for (int j = 0; j < 16; j++) w->scale[j] = (int8_t)b[192 + j];
-    w->d = get_f16(b + 208);
-    no_minima(w);
+    unpack_q6_k_head(b, w);
 }
 
 static void unit_scales(weight256 *w)

@@ -39,4 +39,8 @@ MUL_TYPES(DECLARE32, DECLARE256)
 #undef DECLARE32
 #undef DECLARE256
 
+/* All of a block but its levels, for those who unpack these in another way. b: the block. */
+void unpack_q4_k_head(const uint8_t *b, weight256 *w);
+void unpack_q6_k_head(const uint8_t *b, weight256 *w);
+
 #endif

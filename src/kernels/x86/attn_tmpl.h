@@ -1,5 +1,5 @@
 /* attn_tmpl.h - attention over one page in registers, compiled once per instruction set: same bits as ref/attn.c.
- * Included after a vec_*.h; defines attn() and attn_merge().
+ * Included after a vec_*.h and an attn_blocks.h; defines attn() and attn_merge().
  *
  * Both products of attention have one form: sums[query][column] = sum over i of a[query][i] * b[i][column],
  *
@@ -13,7 +13,6 @@
 #include "kernels/kernels.h"
 #include "kernels/ref/attn.h"
 #include "kernels/ref/mathf.h"
-#include "kernels/x86/attn_blocks.h"
 #include "kernels/x86/mathv.h"
 
 /* What is fetched while something else is computed: `step` bytes with every row. NULL: nothing. */
@@ -71,8 +70,8 @@ VEC void fetch_row(fetch f, size_t i)
 {
     if (!f.p) return;
     const char *at = (const char *)f.p + i * f.step;
-    _mm_prefetch(at, _MM_HINT_T0);
-    if (f.step > 64) _mm_prefetch(at + 64, _MM_HINT_T0);
+    __builtin_prefetch(at, 0, 3);
+    if (f.step > 64) __builtin_prefetch(at + 64, 0, 3);
 }
 
 /* Adds row i of b, times a[query][i], for the queries whose flag in `who` is set. */

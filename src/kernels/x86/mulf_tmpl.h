@@ -49,13 +49,13 @@ VEC const float *column(const tile_args *t, int c) { return (const float *)(cons
 VEC void tile_steps(tile_sums sums, const tile_args *t, int64_t k, const tile_form form)
 {
     for (int64_t i = 0; i + 16 <= k; i += 16)
-        UNROLL(2) for (int part = 0; part < N_PARTS; part++) {
+        UNROLL(4) for (int part = 0; part < N_PARTS; part++) {
             size_t at = (size_t)i + (size_t)part * N_LANES, w_at = (size_t)i / 16 * form.w_step + (size_t)part * N_LANES;
             nf w[TILE_ROWS];
             UNROLL(4) for (int r = 0; r < form.rows; r++) w[r] = load_as(form.type, t->w + (size_t)r * t->w_stride, w_at);
             if (form.w_step != 16 && part == 0) /* a panel streams from the second cache */
                 UNROLL(4) for (int r = 0; r < form.rows; r++)
-                    _mm_prefetch((const char *)t->w + 4 * w_at + r * 64 + 1024, _MM_HINT_T0);
+                    __builtin_prefetch(t->w + 4 * w_at + r * 64 + 1024, 0, 3);
             UNROLL(6) for (int c = 0; c < form.cols; c++) {
                 nf x = n_load(column(t, c) + at);
                 if (form.rows > 1) HOLD(x);
@@ -90,7 +90,7 @@ VEC void tile_fold(tile_sums sums, float *y, size_t y_stride, const tile_form fo
     UNROLL(6) for (int c = 0; c < form.cols; c++) {
         float *to = y + (size_t)c * y_stride;
         if (form.rows == 4)
-            _mm_storeu_ps(to, v_fold4(v_of_parts(sums[0][c]), v_of_parts(sums[1][c]), v_of_parts(sums[2][c]),
+            v_store_fold4(to, v_fold4(v_of_parts(sums[0][c]), v_of_parts(sums[1][c]), v_of_parts(sums[2][c]),
                                       v_of_parts(sums[3][c])));
         else
             UNROLL(4) for (int r = 0; r < form.rows; r++) to[r] = v_fold(v_of_parts(sums[r][c]));
@@ -215,7 +215,7 @@ VEC void fill_panel(const mul_args *a, const panel_part *part, loam_type type, f
             float *to = panel + (size_t)r0 * MULF_K + r * 16;
             int64_t i = 0;
             for (; i + 16 <= part->n; i += 16, to += step * 16)
-                UNROLL(2) for (int p = 0; p < N_PARTS; p++)
+                UNROLL(4) for (int p = 0; p < N_PARTS; p++)
                     n_store(to + p * N_LANES, load_as(type, w, (size_t)(part->k0 + i) + (size_t)p * N_LANES));
             if (i < part->n) v_store(to, load_first_as(type, w, (size_t)(part->k0 + i), (int)(part->n - i)));
         }

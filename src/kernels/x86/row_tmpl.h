@@ -152,10 +152,10 @@ static void rope(float *x, const float *cos_, const float *sin_, int n_pairs, bo
     { \
         uint8_t *p = out; \
         int64_t i = 0; \
-        for (; i + 16 <= n; i += 16) _mm256_storeu_si256((void *)(p + 2 * i), v_to_##type(v_load(in + i))); \
+        for (; i + 16 <= n; i += 16) v_store_halves(p + 2 * i, v_to_##type(v_load(in + i))); \
         if (i == n) return; \
         uint16_t t[16]; \
-        _mm256_storeu_si256((void *)t, v_to_##type(v_load_first(in + i, (int)(n - i)))); \
+        v_store_halves(t, v_to_##type(v_load_first(in + i, (int)(n - i)))); \
         memcpy(p + 2 * i, t, (size_t)(n - i) * 2); \
     }
 HALF_CODEC(f16)

@@ -41,4 +41,7 @@ VEC __m256i f16_quiet(__m256i h)
     return _mm256_blendv_epi8(h, quiet, nan);
 }
 
+VEC void v_store_halves(void *p, __m256i h) { _mm256_storeu_si256(p, h); }
+VEC void v_store_fold4(float *p, __m128 v) { _mm_storeu_ps(p, v); }
+
 #endif

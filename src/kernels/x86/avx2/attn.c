@@ -1,5 +1,6 @@
 /* attn.c - attention with AVX2: attn_tmpl.h. */
 #include "kernels/x86/vec_avx2.h"
+#include "kernels/x86/attn_blocks.h"
 #include "kernels/x86/attn_tmpl.h"
 #include "kernels/x86/attn_fill.h"
 
