@@ -9,6 +9,7 @@
 
 #include <memory>
 
+#include "loam/device.h"
 #include "loam/loam.h"
 
 namespace loam {
@@ -26,6 +27,14 @@ using sampler = owner<loam_sampler, loam_sampler_free>;
 using detokenizer = owner<loam_detokenizer, loam_detokenizer_free>;
 using vocab_builder = owner<loam_vocab_builder, loam_vocab_builder_free>;
 using tokens = owner<loam_token, loam_tokens_free>;
+
+/* The lower tier, unstable. */
+using graph = owner<loam_graph, loam_graph_free>;
+using devices = owner<loam_devices, loam_devices_free>;
+using buffer = owner<loam_buffer, loam_buffer_free>;
+using queue = owner<loam_queue, loam_queue_free>;
+using event = owner<loam_event, loam_event_free>;
+using sched = owner<loam_sched, loam_sched_free>;
 
 } // namespace loam
 
