@@ -12,13 +12,16 @@
 
 #include <memory>
 
+#include "loam/budget.h"
 #include "loam/data.h"
+#include "loam/device.h"
 #include "loam/evaluate.h"
 #include "loam/gguf.h"
 #include "loam/imatrix.h"
 #include "loam/job.h"
 #include "loam/device.h"
 #include "loam/loam.h"
+#include "loam/tensor.h"
 #include "loam/train.h"
 
 namespace loam {
@@ -50,6 +53,14 @@ using kl_base = owner<loam_kl_base, loam_kl_base_free>;
 using kl_writer = owner<loam_kl_writer, loam_kl_writer_cancel>;
 using data = owner<loam_data, loam_data_free>;
 using job = owner<loam_job, loam_job_free>;
+using budget = owner<loam_budget, loam_budget_free>;
+using graph = owner<loam_graph, loam_graph_free>;
+using devices = owner<loam_devices, loam_devices_free>;
+using buffer = owner<loam_buffer, loam_buffer_free>;
+using queue = owner<loam_queue, loam_queue_free>;
+using event = owner<loam_event, loam_event_free>;
+using sched = owner<loam_sched, loam_sched_free>;
+using places = owner<loam_places, loam_places_free>;
 
 /* The lower tier, unstable. */
 using graph = owner<loam_graph, loam_graph_free>;
