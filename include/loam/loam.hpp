@@ -19,7 +19,6 @@
 #include "loam/gguf.h"
 #include "loam/imatrix.h"
 #include "loam/job.h"
-#include "loam/device.h"
 #include "loam/loam.h"
 #include "loam/tensor.h"
 #include "loam/train.h"
@@ -61,14 +60,6 @@ using queue = owner<loam_queue, loam_queue_free>;
 using event = owner<loam_event, loam_event_free>;
 using sched = owner<loam_sched, loam_sched_free>;
 using places = owner<loam_places, loam_places_free>;
-
-/* The lower tier, unstable. */
-using graph = owner<loam_graph, loam_graph_free>;
-using devices = owner<loam_devices, loam_devices_free>;
-using buffer = owner<loam_buffer, loam_buffer_free>;
-using queue = owner<loam_queue, loam_queue_free>;
-using event = owner<loam_event, loam_event_free>;
-using sched = owner<loam_sched, loam_sched_free>;
 
 } // namespace loam
 
