@@ -34,7 +34,7 @@ static const struct {
     { "loam_context_perf", HERE }, { "loam_context_perf_reset", HERE }, { "loam_context_pooling", HERE }, { "loam_context_set_abort", HERE },
     { "loam_context_set_adapters", HERE }, { "loam_context_set_causal", HERE }, { "loam_context_set_control", HERE },
     { "loam_context_set_embeddings", HERE }, { "loam_context_set_observer", HERE }, { "loam_context_set_seq_adapters", HERE },
-    { "loam_context_set_threads", HERE }, { "loam_context_settings", HERE }, { "loam_context_warm_up", HERE },
+    { "loam_context_set_threads", HERE }, { "loam_context_settings", HERE }, { "loam_context_splits", "tests/golden/devices.c" }, { "loam_context_warm_up", HERE },
     { "loam_debug_make_model", HERE }, { "loam_decode", F("generate") }, { "loam_detokenizer_finish", HERE },
     { "loam_detokenizer_free", F("tok_alloc") }, { "loam_detokenizer_new", F("tok_alloc") }, { "loam_detokenizer_push", F("tok_alloc") },
     { "loam_embeddings", HERE }, { "loam_embeddings_seq", HERE }, { "loam_encode", F("encode") }, { "loam_gguf_alignment", HERE },
