@@ -137,7 +137,7 @@ LOAM_API loam_status loam_sched_new(loam_sched **out, loam_devices *set, const l
 LOAM_API void loam_sched_free(loam_sched *s); /* waits; NULL is fine */
 /* The operation that makes x runs on device `device`; -1: the scheduler chooses again. Holds for the graph of x. */
 LOAM_API loam_status loam_sched_pin(loam_sched *s, loam_tensor *x, int device, loam_error *err);
-/* Makes buffers for the worst graph, so that alloc of smaller ones takes nothing more. */
+/* Shows that the worst graph fits: gives it its places and the memory back. LOAM_E_NOMEM names the device that is too small. */
 LOAM_API loam_status loam_sched_reserve(loam_sched *s, loam_graph *g, loam_error *err);
 /* Splits the graph and gives every value a place. The graph may be computed any number of times until the next alloc; it must
  * live and not grow until then. Errors: as loam_graph_eval, NOMEM (names the device), UNSUPPORTED (no device has the code). */

@@ -12,12 +12,15 @@
 
 #include <memory>
 
+#include "loam/budget.h"
 #include "loam/data.h"
+#include "loam/device.h"
 #include "loam/evaluate.h"
 #include "loam/gguf.h"
 #include "loam/imatrix.h"
 #include "loam/job.h"
 #include "loam/loam.h"
+#include "loam/tensor.h"
 #include "loam/train.h"
 
 namespace loam {
@@ -40,7 +43,6 @@ using dataset = owner<loam_dataset, loam_dataset_free>;
 using opt = owner<loam_opt, loam_opt_free>;
 using opt_result = owner<loam_opt_result, loam_opt_result_free>;
 using tokens = owner<loam_token, loam_tokens_free>;
-using vocab_builder = owner<loam_vocab_builder, loam_vocab_builder_free>;
 using gguf = owner<loam_gguf, loam_gguf_free>;
 using gguf_builder = owner<loam_gguf_builder, loam_gguf_builder_free>;
 using gguf_writer = owner<loam_gguf_writer, loam_gguf_writer_cancel>;
@@ -49,8 +51,15 @@ using kl = owner<loam_kl, loam_kl_free>;
 using kl_base = owner<loam_kl_base, loam_kl_base_free>;
 using kl_writer = owner<loam_kl_writer, loam_kl_writer_cancel>;
 using data = owner<loam_data, loam_data_free>;
-using trainer = owner<loam_trainer, loam_trainer_free>;
 using job = owner<loam_job, loam_job_free>;
+using budget = owner<loam_budget, loam_budget_free>;
+using graph = owner<loam_graph, loam_graph_free>;
+using devices = owner<loam_devices, loam_devices_free>;
+using buffer = owner<loam_buffer, loam_buffer_free>;
+using queue = owner<loam_queue, loam_queue_free>;
+using event = owner<loam_event, loam_event_free>;
+using sched = owner<loam_sched, loam_sched_free>;
+using places = owner<loam_places, loam_places_free>;
 
 } // namespace loam
 

@@ -35,7 +35,7 @@ typedef enum loam_weight_need {
 LOAM_API loam_weight_need loam_quant_weight_need(int type);
 
 /* Encodes rows * n floats into out, which holds out_bytes bytes and must not overlap in.
- * weights: n column weights, or NULL for none.
+ * weights: n column weights, or NULL for none; a weight of 0 counts as the mean of the others.
  * Errors: LOAM_E_ARG for a shape, size or missing weights; LOAM_E_NUMERIC for a value that is not finite or does not fit
  * the type's range (1e9 for the types with 16-bit scales, or less), or a weight that is negative or above 1e20, with row
  * and column in the message (from 0); LOAM_E_NOMEM. The contents of out are undefined after an error. */

@@ -65,7 +65,28 @@ static loam_status check_weights(const float *weights, int64_t n, loam_error *er
     return LOAM_OK;
 }
 
-loam_status quant_encode_rows(const loam_rows *shape, const float *in, const float *weights, void *out, loam_error *err)
+/* Columns that nothing ever met must not cost a block its sense: with weights that are all zero, or zero wherever the row is
+ * not, a search has no goal. *filled [n], for mem_free: in units of their mean, a weight of zero becomes a neutral one, and none
+ * is less than a small part of that. NULL: they are as they should be. */
+static loam_status fill_weights(const float *weights, int64_t n, float **filled, loam_error *err)
+{
+    double sum = 0;
+    int64_t met = 0;
+    bool low = false;
+    *filled = NULL;
+    for (int64_t i = 0; i < n; i++) sum += (double)weights[i], met += weights[i] > 0;
+    float mean = met ? (float)(sum / (double)met) : 1.0f, least = mean * 1e-5f;
+    if (least < FLT_MIN) mean = least = 1.0f;
+    for (int64_t i = 0; i < n; i++) low |= weights[i] < least;
+    if (!low) return LOAM_OK;
+    float *w = mem_alloc_array((size_t)n, sizeof *w);
+    if (!w) return fail_nomem(err, "column weights", (uint64_t)n * sizeof *w);
+    for (int64_t i = 0; i < n; i++) w[i] = weights[i] <= 0 ? 1.0f : weights[i] < least ? 1e-5f : weights[i] / mean;
+    *filled = w;
+    return LOAM_OK;
+}
+
+static loam_status encode_rows(const loam_rows *shape, const float *in, const float *weights, void *out, loam_error *err)
 {
     const dtype_info *info;
     uint64_t row_bytes;
@@ -76,7 +97,6 @@ loam_status quant_encode_rows(const loam_rows *shape, const float *in, const flo
     if (info->need == WEIGHT_REQUIRED && !weights)
         return fail(err, LOAM_E_ARG, "%s needs column weights (an importance matrix)", info->name);
     if (info->need == WEIGHT_IGNORED) weights = NULL;
-    if (weights && (status = check_weights(weights, n, err))) return status;
     if ((status = quant_prepare(type, err))) return status;
     for (int64_t r = 0; r < shape->rows; r++) {
         const float *x = in + r * n;
@@ -92,6 +112,20 @@ loam_status quant_encode_rows(const loam_rows *shape, const float *in, const flo
                         (long long)(bad * info->values), info->name);
     }
     return LOAM_OK;
+}
+
+loam_status quant_encode_rows(const loam_rows *shape, const float *in, const float *weights, void *out, loam_error *err)
+{
+    float *filled = NULL;
+    loam_status status = LOAM_OK;
+    const dtype_info *info = shape ? dtype_get(shape->type) : NULL;
+    if (weights && info && info->need != WEIGHT_IGNORED) {
+        status = check_weights(weights, shape->n, err);
+        if (status == LOAM_OK) status = fill_weights(weights, shape->n, &filled, err);
+    }
+    if (status == LOAM_OK) status = encode_rows(shape, in, filled ? filled : weights, out, err);
+    mem_free(filled);
+    return status;
 }
 
 loam_status quant_decode_rows(const loam_rows *shape, const void *in, float *out, loam_error *err)

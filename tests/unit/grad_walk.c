@@ -173,6 +173,47 @@ static value *case_pool2d(net *t, int form)
     return g_pool2d(&t->g, input(t, 24, 2), &p);
 }
 
+/* Axes exchanged and cut; a row repeated. */
+static value *case_copy(net *t, int form)
+{
+    if (form > 1) return NULL;
+    copy_params p = { .offset = 4, .ne = { 3, 4, t->tokens, 1 }, .nb = { 24, 4, 6 * 3 * 4, 0 }, .type = LOAM_F32 };
+    if (form) p = (copy_params){ .ne = { 6, 5, t->tokens, 1 }, .nb = { 4, 0, 6 * 3 * 4, 0 }, .type = LOAM_F32 };
+    return g_copy(&t->g, input(t, 6, 3), &p, LOAM_F32);
+}
+
+static bool multiply(const loam_custom_task *k)
+{
+    const float *a = k->in[0].data, *b = k->in[1].data;
+    int64_t n = k->out->ne[0] * k->out->ne[1] * k->out->ne[2];
+    for (int64_t i = k->task; i < n; i += k->n_tasks) ((float *)k->out->data)[i] = a[i] * b[i];
+    return true;
+}
+
+static void multiply_back(const loam_custom_back *b)
+{
+    int64_t n = b->dy->ne[0] * b->dy->ne[1] * b->dy->ne[2];
+    const float *dy = b->dy->data, *x = b->in[0].data, *y = b->in[1].data;
+    for (int64_t i = 0; i < n; i++) {
+        if (b->dx[0]) b->dx[0][i] += dy[i] * y[i];
+        if (b->dx[1]) b->dx[1][i] += dy[i] * x[i];
+    }
+}
+
+static value *case_custom(net *t, int form)
+{
+    static const loam_data whole = { LOAM_F32, { 6, 3, TOKENS, 1 }, { 4, 24, 72, 72 * TOKENS }, NULL };
+    static loam_data in[2];
+    static int64_t offset[2];
+    static const custom_op op = { .spec = { .run = multiply, .gradient = multiply_back, .n_tasks = LOAM_TASKS_AS_THREADS },
+                                  .out = { LOAM_F32, { 6, 3, TOKENS, 1 }, { 4, 24, 72, 72 * TOKENS }, NULL }, .in = in, .offset = offset,
+                                  .n_in = 2 };
+    if (form) return NULL;
+    in[0] = in[1] = whole;
+    value *src[GRAPH_MAX_SRC] = { input(t, 6, 3), input(t, 6, 3) };
+    return g_custom(&t->g, src, &op);
+}
+
 /* One value with several readers, through views of its parts. */
 static value *case_views(net *t, int form)
 {
@@ -186,7 +227,7 @@ static value *case_views(net *t, int form)
 static const case_fn cases[] = {
     case_embed, case_select, case_add, case_mul, case_scale, case_clamp, case_softcap, case_gate, case_norm, case_concat, case_temperature,
     case_rope, case_matmul, case_matmul_heads, case_attention, case_experts, case_dropout, case_softmax, case_log_softmax, case_sum,
-    case_conv2d, case_pool2d, case_views,
+    case_conv2d, case_pool2d, case_copy, case_custom, case_views,
 };
 
 /* ---- running one ---- */

@@ -296,6 +296,36 @@ static void parts(void **unused)
     }
 }
 
+/* Weights that say nothing (all zero, only where the row is zero, one huge): finite blocks, at most twice the plain error. */
+static void weights_of_nothing(void **unused)
+{
+    (void)unused;
+    enum { N = 256 };
+    static const int types[] = { LOAM_Q4_0, LOAM_Q4_1, LOAM_Q5_0, LOAM_Q5_1, LOAM_Q2_K, LOAM_Q3_K, LOAM_Q4_K, LOAM_Q5_K, LOAM_Q6_K,
+                                 LOAM_IQ2_XXS, LOAM_IQ2_XS, LOAM_IQ2_S, LOAM_IQ3_XXS, LOAM_IQ3_S, LOAM_IQ1_S, LOAM_IQ1_M, LOAM_IQ4_NL,
+                                 LOAM_IQ4_XS };
+    dice d = { 8 };
+    float x[N], y[N], plain[N], none[N] = { 0 }, zeros[N], huge[N] = { 1e20f };
+    uint8_t blocks[N * 4];
+    for (int i = 0; i < N; i++) x[i] = i % 4 ? dice_normal(&d) : 0, plain[i] = 1, zeros[i] = i % 4 == 0;
+    const float *cases[] = { plain, none, zeros, huge };
+    for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+        double law = 0;
+        for (int c = 0; c < 4; c++) {
+            loam_rows shape = { types[k], 1, N };
+            uint64_t bytes;
+            double sum = 0;
+            loam_error err;
+            assert_int_equal(loam_quant_bytes(&shape, &bytes, NULL), LOAM_OK);
+            if (loam_quant_encode(&shape, x, cases[c], blocks, bytes, &err) != LOAM_OK) fail_msg("%s: %s", loam_type_name(types[k]), err.message);
+            assert_int_equal(loam_quant_decode(&shape, blocks, bytes, y, NULL), LOAM_OK);
+            for (int i = 0; i < N; i++) sum += ((double)x[i] - (double)y[i]) * ((double)x[i] - (double)y[i]);
+            if (c == 0) law = sum;
+            if (!(sum <= 2 * law)) fail_msg("%s, weights %d: error %g, plain %g", loam_type_name(types[k]), c, sum, law);
+        }
+    }
+}
+
 int main(void)
 {
     dice d = { 5 };
@@ -304,7 +334,7 @@ int main(void)
     scratch_path(in, "in.gguf");
     scratch_path(out, "out.gguf");
     const struct CMUnitTest tests[] = { cmocka_unit_test(converts), cmocka_unit_test(refusals), cmocka_unit_test(with_weights),
-                                        cmocka_unit_test(parts) };
+                                        cmocka_unit_test(parts), cmocka_unit_test(weights_of_nothing) };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     remove(in);
     return failed;
