@@ -36,11 +36,12 @@ LOOP_FN(fma256, FMA256)
 #elif defined(__aarch64__)
 #define CLEAR(i) "movi v" #i ".4s, #0\n"
 #define LOOP(OP)                                                                                                         \
-    __asm__ volatile(".arch_extension dotprod\n .arch_extension i8mm\n" TWELVE(CLEAR) CLEAR(14) CLEAR(15) "1:\n"         \
+    __asm__ volatile(TWELVE(CLEAR) CLEAR(14) CLEAR(15) "1:\n"         \
         TWELVE(OP) "subs %0, %0, #1\n b.ne 1b" : "+r"(turns):: "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8",      \
         "v9", "v10", "v11", "v14", "v15", "cc")
-#define SMMLA(i) "smmla v" #i ".4s, v14.16b, v15.16b\n"
-#define SDOT(i) "sdot v" #i ".4s, v14.16b, v15.16b\n"
+/* By their numbers, since assemblers know them only for processors that have them. */
+#define SMMLA(i) ".inst 0x4e8fa5c0 + " #i "\n" /* smmla v<i>.4s, v14.16b, v15.16b */
+#define SDOT(i) ".inst 0x4e8f95c0 + " #i "\n"  /* sdot v<i>.4s, v14.16b, v15.16b */
 #define SMLAL(i) "smlal v" #i ".8h, v14.8b, v15.8b\n"
 #define FMLA(i) "fmla v" #i ".4s, v14.4s, v15.4s\n"
 #define LOOP_FN(name, OP) static void name(long turns) { LOOP(OP); }
