@@ -10,7 +10,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/cpu.h"
 #include "base/mem.h"
 #include "blocks.h"
 #include "kernels/kernels.h"
@@ -48,31 +47,6 @@ static double median(double *v, int n)
 {
     qsort(v, (size_t)n, sizeof *v, ascending);
     return v[n / 2];
-}
-
-/* Multiply-adds per nanosecond of a loop of nothing but vpdpbusd, 12 independent sums. 0 where there is none. */
-static double vnni_peak(void)
-{
-#if defined(__x86_64__)
-    if (!(cpu_features() & CPU_AVX512VNNI)) return 0;
-    double best = 1e300;
-    for (int round = 0; round < 30; round++) {
-        long n = 20000;
-        const double t = now_ns();
-        __asm__ volatile("1:\n"
-            "vpdpbusd %%zmm30, %%zmm31, %%zmm0\n vpdpbusd %%zmm30, %%zmm31, %%zmm1\n vpdpbusd %%zmm30, %%zmm31, %%zmm2\n"
-            "vpdpbusd %%zmm30, %%zmm31, %%zmm3\n vpdpbusd %%zmm30, %%zmm31, %%zmm4\n vpdpbusd %%zmm30, %%zmm31, %%zmm5\n"
-            "vpdpbusd %%zmm30, %%zmm31, %%zmm6\n vpdpbusd %%zmm30, %%zmm31, %%zmm7\n vpdpbusd %%zmm30, %%zmm31, %%zmm8\n"
-            "vpdpbusd %%zmm30, %%zmm31, %%zmm9\n vpdpbusd %%zmm30, %%zmm31, %%zmm10\n vpdpbusd %%zmm30, %%zmm31, %%zmm11\n"
-            "dec %0\n jnz 1b" : "+r"(n) :: "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
-            "xmm10", "xmm11", "cc");
-        const double took = now_ns() - t;
-        if (took < best) best = took;
-    }
-    return 20000.0 * 12 * 64 / best;
-#else
-    return 0;
-#endif
 }
 
 static void time_type(int type, const options *o, double peak)
@@ -120,7 +94,7 @@ static void time_type(int type, const options *o, double peak)
         const double gmac = (double)rows * (double)k * v[i].cols / ns;
         printf("%-8s %-10s %3d  %10.1f us  %6.1f GB/s  %7.1f GMAC/s", t->name, v[i].set->name, v[i].cols, ns / 1e3,
             (double)rows * (double)row / ns, gmac);
-        if (peak > 0) printf("  %3.0f %% of VNNI", 100 * gmac / peak);
+        if (peak > 0) printf("  %3.0f %% of the peak", 100 * gmac / peak);
         printf("  (best %.1f us)", v[i].ns[0] / 1e3);
         printf("\n");
     }
@@ -152,7 +126,7 @@ int main(int argc, char **argv)
         else return usage();
     }
     if (o.k < 256 || o.k > 1 << 20 || o.rows < 1 || o.rows > 1 << 20 || o.rounds < 1 || o.rounds > MAX_ROUNDS) return usage();
-    const double peak = vnni_peak();
+    const double peak = kernels_peak(kernels_get(), false) / 1e9;
     if (peak > 0) printf("vpdpbusd loop: %.1f GMAC/s\n", peak);
     for (int type = 0; type < LOAM_TYPE_LIMIT; type++) {
         const bool integer = weight_forms[type].unpack256 || weight_forms[type].unpack32;

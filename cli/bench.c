@@ -4,10 +4,12 @@
  *     pp512          512 tokens in batches of -b; only the last one's logits are wanted
  *     tg64           64 tokens one by one, after a first one that is not counted
  *     tg64x8         8 sequences side by side; the speed is the sum
- *     tg64@d8192     the same with 8192 tokens already in the context */
+ *     tg64@d8192     the same with 8192 tokens already in the context
+ * With --limits what bounds them is measured between the runs (limits.c), and each test says how much of it was reached. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "limits.h"
 #include "session.h"
 
 typedef struct bench {
@@ -18,12 +20,14 @@ typedef struct bench {
     const int32_t **seq_lists;
     double *speeds; /* [repetitions] */
     int repetitions;
+    limits limits;
 } bench;
 
 typedef struct result {
     char name[64];
     int64_t tokens;
     double median, least, most;
+    bool writing;
 } result;
 
 static int32_t made_up(const bench *b, int64_t i)
@@ -102,7 +106,9 @@ static int test(bench *b, bool writing, int64_t n, progress *bar, result *r)
     if (writing && b->sequences > 1) snprintf(side, sizeof side, "x%d", b->sequences);
     snprintf(r->name, sizeof r->name, "%s%lld%s%s", writing ? "tg" : "pp", (long long)n, side, depth);
     r->tokens = writing ? n * b->sequences : n;
+    r->writing = writing;
     for (int i = 0; i <= b->repetitions; i++) { /* run 0 warms up */
+        if (opt_given(b->o, OPT_LIMITS) && limits_measure(&b->limits, b->o) != EXIT_DONE) return EXIT_FAILED;
         int code = to_depth(b, writing, &err);
         if (code == 0 && writing) code = step(b, 0, &err);
         uint64_t start = now_ns();
@@ -116,6 +122,12 @@ static int test(bench *b, bool writing, int64_t n, progress *bar, result *r)
     }
     summarize(b, r);
     return EXIT_DONE;
+}
+
+/* The share of its limit that a test reached, NAN where that is not known. */
+static double share_of(const bench *b, const result *r)
+{
+    return r->writing ? limits_share_writing(&b->limits, r->median, b->sequences) : limits_share_reading(&b->limits, r->median);
 }
 
 static void print_json(const bench *b, const result *tests, int n_tests, double first_token_ms)
@@ -137,6 +149,7 @@ static void print_json(const bench *b, const result *tests, int n_tests, double 
     json_int(&j, "anon_rss_bytes", (int64_t)anonymous);
     json_int(&j, "cache_bytes", (int64_t)use.cache);
     json_int(&j, "buffer_bytes", (int64_t)(use.buffers + use.outputs));
+    if (opt_given(b->o, OPT_LIMITS)) limits_json(&b->limits, &j);
     json_open(&j, "tests", '[');
     for (int i = 0; i < n_tests; i++) {
         json_open(&j, NULL, '{');
@@ -145,6 +158,7 @@ static void print_json(const bench *b, const result *tests, int n_tests, double 
         json_num(&j, "tok_s_median", tests[i].median);
         json_num(&j, "tok_s_min", tests[i].least);
         json_num(&j, "tok_s_max", tests[i].most);
+        if (opt_given(b->o, OPT_LIMITS)) json_num(&j, "limit_share", share_of(b, &tests[i]));
         json_close(&j, '}');
     }
     json_close(&j, ']');
@@ -160,11 +174,19 @@ static void print_table(const bench *b, const result *tests, int n_tests, double
     printf("%s, %d threads, loaded in %.1f ms", loam_model_description(b->s.model), loam_context_n_threads(b->s.ctx),
            (double)b->s.load_ns / 1e6);
     if (first_token_ms >= 0) printf(", first token after %.1f ms", first_token_ms);
-    printf("\nmemory: cache %.1f MB, buffers %.1f MB, anonymous %.1f MB, resident at most %.1f MB\n\n%-20s %10s %10s %10s\n",
+    printf("\nmemory: cache %.1f MB, buffers %.1f MB, anonymous %.1f MB, resident at most %.1f MB\n",
            (double)use.cache / 1e6, (double)(use.buffers + use.outputs) / 1e6, (double)anonymous / 1e6,
-           (double)peak_resident_bytes() / 1e6, "test", "tokens/s", "least", "most");
-    for (int i = 0; i < n_tests; i++)
-        printf("%-20s %10.2f %10.2f %10.2f\n", tests[i].name, tests[i].median, tests[i].least, tests[i].most);
+           (double)peak_resident_bytes() / 1e6);
+    bool shares = opt_given(b->o, OPT_LIMITS);
+    if (shares) limits_print(&b->limits);
+    printf("\n%-20s %10s %10s %10s%s\n", "test", "tokens/s", "least", "most", shares ? "   of limit" : "");
+    for (int i = 0; i < n_tests; i++) {
+        double share = share_of(b, &tests[i]);
+        printf("%-20s %10.2f %10.2f %10.2f", tests[i].name, tests[i].median, tests[i].least, tests[i].most);
+        if (shares && share == share) printf(" %8.1f %%", 100 * share);
+        else if (shares) printf(" %10s", "-");
+        putchar('\n');
+    }
 }
 
 static int prepare(bench *b, const options *o)
@@ -183,6 +205,7 @@ static int prepare(bench *b, const options *o)
         b->seq_lists[q] = &b->seq_ids[q];
     }
     int code = session_open(&b->s, o, false);
+    if (code == EXIT_DONE && opt_given(o, OPT_LIMITS)) code = limits_begin(&b->limits, o);
     if (code != EXIT_DONE) return code;
     int64_t reading = b->depth + pp, writing = b->sequences * (b->depth + tg + 1);
     int64_t n_ctx = reading > writing ? reading : writing;
@@ -224,8 +247,10 @@ int cmd_bench(const options *o)
         code = test(&b, writing, n, &bar, &tests[n_tests++]);
         progress_end(&bar);
     }
+    while (code == EXIT_DONE && opt_given(o, OPT_LIMITS) && b.limits.best.reads < LIMITS_READS) code = limits_measure(&b.limits, o);
     if (code == EXIT_DONE && opt_given(o, OPT_JSON)) print_json(&b, tests, n_tests, first_ms);
     else if (code == EXIT_DONE) print_table(&b, tests, n_tests, first_ms);
+    limits_end(&b.limits);
     session_close(&b.s);
     free(b.speeds);
     free(b.seq_ids);

@@ -21,6 +21,21 @@ extern "C" {
  * Errors: LOAM_E_ARG for an unknown shape or type (the message lists what there is), LOAM_E_IO, LOAM_E_NOMEM. */
 LOAM_API loam_status loam_debug_make_model(const char *path, const char *shape, const char *type, uint64_t seed, loam_error *err);
 
+/* What bounds the speed of computing on this machine: the best that was measured so far. */
+typedef struct loam_limits {
+    const char *kernels; /* the set in use ("avx512vnni"), whose instructions the loops are made of; lives for ever */
+    double int_macs;     /* multiply-adds of 8-bit integers per second, all threads together; 0: not known for this set */
+    double float_macs;   /* the same of 32-bit floats */
+    double read_bytes;   /* bytes per second of reading a mapping of the file from its start to its end */
+    int32_t reads;       /* how many there were */
+} loam_limits;
+
+/* Measures once (loops of a few milliseconds, one read of the whole file after one that is not counted) and raises what it
+ * finds higher in *best, which starts zeroed. Call it again between the runs that are compared with it, since other
+ * programs slow down all of them. n_threads: 0 for the CPUs of this process; reading is shared out by the megabyte. A file
+ * that fits into the caches is read at their speed. Errors: IO, NOMEM, ARG; *best is unchanged then. */
+LOAM_API loam_status loam_debug_limits(const char *path, int32_t n_threads, loam_limits *best, loam_error *err);
+
 #ifdef __cplusplus
 }
 #endif

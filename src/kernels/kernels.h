@@ -199,6 +199,9 @@ const kernels *kernels_get(void);
  * machine lacks it or the name is unknown. kernels_set_name(i) walks the names in ascending order, NULL at the end. */
 const kernels *kernels_for(const char *name);
 const char *kernels_set_name(int i);
+/* The most multiply-adds per second of the calling thread with the instructions of that set, 8-bit integers or floats; 0: not
+ * known. Takes about a millisecond: the best of short loops, so that other programs count little. */
+double kernels_peak(const kernels *set, bool floats);
 
 /* Each set overrides what it does better; called in ascending order. X_mul fills the products with quantized weights and
  * calls X_mulf for those with F32, F16 and BF16. */

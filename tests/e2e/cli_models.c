@@ -232,12 +232,14 @@ static void bench_json(void **unused)
     char m[512];
     SHARED_OR_SKIP(m, "models/stories260K-f32.gguf");
     command_result r =
-        command("bench", "-m", m, "-p", "32", "-n", "8", "-r", "2", "-d", "16", "-s", "3", "--first-token", "8", "--json");
+        command("bench", "-m", m, "-p", "32", "-n", "8", "-r", "2", "-d", "16", "-s", "3", "--first-token", "8", "--limits",
+                "--json");
     assert_int_equal(r.code, 0);
     static const char *const keys[] = {
         "\"model\"",          "\"type\"",         "\"threads\"",      "\"load_ms\"",   "\"first_token_ms\"", "\"peak_rss_bytes\"",
         "\"anon_rss_bytes\"", "\"cache_bytes\"",  "\"buffer_bytes\"", "\"tests\"",     "\"pp32@d16\"",       "\"tg8x3@d16\"",
-        "\"tokens\": 24",     "\"tok_s_median\"", "\"tok_s_min\"",    "\"tok_s_max\"",
+        "\"tokens\": 24",     "\"tok_s_median\"", "\"tok_s_min\"",    "\"tok_s_max\"",  "\"int_gmac_s\"",     "\"float_gmac_s\"",
+        "\"read_gb_s\"",      "\"reads\": 10",    "\"prompt_tok_s\"", "\"gen_tok_s\"",  "\"limit_share\"",
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!strstr(r.out, keys[i])) fail_msg("%s is not in %s", keys[i], r.out);

@@ -34,7 +34,8 @@ static const struct {
     { "loam_context_perf", HERE }, { "loam_context_perf_reset", HERE }, { "loam_context_pooling", HERE }, { "loam_context_set_abort", HERE },
     { "loam_context_set_adapters", HERE }, { "loam_context_set_causal", HERE }, { "loam_context_set_control", HERE },
     { "loam_context_set_embeddings", HERE }, { "loam_context_set_observer", HERE }, { "loam_context_set_seq_adapters", HERE },
-    { "loam_context_set_threads", HERE }, { "loam_context_settings", HERE }, { "loam_context_splits", "tests/golden/devices.c" }, { "loam_context_warm_up", HERE },
+    { "loam_context_set_threads", HERE }, { "loam_context_settings", HERE },
+    { "loam_context_splits", "tests/golden/devices.c" }, { "loam_context_warm_up", HERE }, { "loam_debug_limits", HERE },
     { "loam_debug_make_model", HERE }, { "loam_decode", F("generate") }, { "loam_detokenizer_finish", HERE },
     { "loam_detokenizer_free", F("tok_alloc") }, { "loam_detokenizer_new", F("tok_alloc") }, { "loam_detokenizer_push", F("tok_alloc") },
     { "loam_embeddings", HERE }, { "loam_embeddings_seq", HERE }, { "loam_encode", F("encode") }, { "loam_gguf_alignment", HERE },
@@ -405,6 +406,15 @@ static loam_status make(void *arg, loam_error *err)
     return loam_debug_make_model(file_path, "tiny", "f16", 1, err);
 }
 
+static loam_status measured(void *arg, loam_error *err)
+{
+    (void)arg;
+    loam_limits best = { 0 };
+    loam_status s = loam_debug_limits(model_path, 2, &best, err);
+    assert_int_equal(best.reads, s == LOAM_OK); /* a failed call leaves it as it was */
+    return s;
+}
+
 static void every_allocation(void **state)
 {
     (void)state;
@@ -415,6 +425,7 @@ static void every_allocation(void **state)
     assert_true(fault_loop("files", files, NULL) > 10);
     assert_true(fault_loop("pieces of text", pieces, NULL) > 0);
     assert_true(fault_loop("a random model", make, NULL) > 5);
+    assert_true(fault_loop("limits of the machine", measured, NULL) > 1);
     for (int type = 0; type < LOAM_TYPE_LIMIT; type++)
         if (loam_type_name(type) && loam_quant_weight_need(type) != LOAM_WEIGHTS_REQUIRED && loam_type_block_values(type) <= 256 &&
             rows(&type, &(loam_error){ 0 }) == LOAM_OK)
