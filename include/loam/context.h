@@ -58,9 +58,8 @@ typedef struct loam_context_params {
     bool window_full;          /* true (default): layers with a sliding window keep all tokens; false: only the window, which
                                   saves memory but limits how far a sequence can be cut back */
     bool embeddings;           /* also give the output embedding of each wanted token; default false */
-    int32_t rope_scaling;      /* loam_rope_scaling; default LOAM_ROPE_MODEL. Of models with two sets of factors (LongRoPE) the
-                                  context has the long one where a sequence of it may exceed the original context, whatever is
-                                  in it: all keys of a context are turned alike */
+    int32_t rope_scaling;      /* loam_rope_scaling; default LOAM_ROPE_MODEL. Which of two sets of factors
+                                  (LongRoPE) a sequence takes depends on its length: see "sequences" below */
     float rope_freq_base;      /* 0 = model */
     float rope_freq_scale;     /* 0 = model */
     float yarn_ext_factor;     /* negative = model, as all yarn_ fields */
@@ -180,6 +179,17 @@ LOAM_API const float *loam_embeddings_seq(const loam_context *ctx, int32_t seq);
 LOAM_API int32_t loam_n_pooled(const loam_context *ctx);   /* 0: no pooling */
 LOAM_API loam_pooling loam_context_pooling(const loam_context *ctx); /* what is in force */
 LOAM_API int32_t loam_n_outputs(const loam_context *ctx);
+
+/* Models with two sets of rotary factors (LongRoPE): a sequence takes the short ones while it ends within the original context
+ * (of the model, or yarn_orig_ctx), the long ones beyond; n_ctx has no part in it. A sequence never mixes them: a batch that
+ * takes it across computes all of its cached tokens again with the other set, at the positions that they have, as part of the
+ * same transaction (0, or everything is as before), and so does the first batch after the end of a long sequence was removed.
+ * Copies (loam_memory_seq_cp) keep the set of their source until they are decoded further; copying a part beside tokens of the
+ * other set is UNSUPPORTED. loam_memory_seq_add turns a key by the set that it was made with; states keep sets and ids.
+ * loam_decode answers -3 with the sequence named where tokens cannot be computed again: they came as embd, a limited window has
+ * given them back, two of them have one position (loam_memory_seq_div), an adapter has invocation ids, there is no causal mask,
+ * the model has recurrent states; and for a token of two sequences that take different sets. Control vectors and strengths of
+ * adapters are those of that moment. The cache of such a model has room for one original context more than n_ctx. */
 
 /* ---- sequences in the cache. Ranges are half-open [p0, p1); negative bounds are open ends. ---- */
 

@@ -17,7 +17,7 @@ static build_params build_of(const loam_context *ctx, const plan_shape *s)
     return (build_params){
         .n_tokens = s->n_tokens, .n_outputs = s->n_outputs, .embd_input = s->embd_input, .encode = s->kind == PLAN_ENCODE,
         .watched = s->watched, .dense_rows = ctx->pooling == LOAM_POOLING_NONE, .want_logits = true, .want_embd = p->embeddings,
-        .causal = p->attention == LOAM_ATTENTION_CAUSAL, .n_ctx_seq = ctx->n_ctx_seq, .rope_scaling = p->rope_scaling,
+        .causal = p->attention == LOAM_ATTENTION_CAUSAL, .rope_long = s->far, .rope_scaling = p->rope_scaling,
         .rope_freq_base = p->rope_freq_base, .rope_freq_scale = p->rope_freq_scale, .yarn_ext_factor = p->yarn_ext_factor,
         .yarn_attn_factor = p->yarn_attn_factor, .yarn_beta_fast = p->yarn_beta_fast, .yarn_beta_slow = p->yarn_beta_slow,
         .yarn_orig_ctx = p->yarn_orig_ctx, .adapters = ctx->adapter_pairs, .n_adapters = ctx->n_adapters, .control = ctx->control,
@@ -68,7 +68,7 @@ static loam_status fit_buffers(loam_context *ctx, const plan *p, loam_error *err
 static bool same_shape(const plan_shape *a, const plan_shape *b)
 {
     return a->kind == b->kind && a->n_tokens == b->n_tokens && a->n_outputs == b->n_outputs && a->embd_input == b->embd_input &&
-           a->watched == b->watched;
+           a->watched == b->watched && a->far == b->far;
 }
 
 static void drop_plan(kept_plan *k)
@@ -129,7 +129,7 @@ static memory_params memory_of(const loam_context *ctx)
     }
     return (memory_params){
         .layers = ctx->layers, .n_layer = n, .n_ctx = p->n_ctx, .n_ctx_seq = ctx->n_ctx_seq, .n_seq_max = (int)p->n_seq_max,
-        .n_batch = (int)p->n_batch, .k_type = p->type_k, .v_type = p->type_v,
+        .n_batch = (int)(p->n_batch + replay_cap(ctx)), .n_replay = replay_room(ctx), .k_type = p->type_k, .v_type = p->type_v,
         .k_rotated = rotates(p, p->type_k), .v_rotated = rotates(p, p->type_v), .n_rs_seq = (int)p->n_rs_seq,
         .n_encode = (n && model_has_cross(ctx->model) ? (int64_t)p->n_ctx : 0) + p->n_batch,
     };
@@ -148,10 +148,10 @@ static loam_status check_memory(const loam_memory_use *use, loam_error *err)
 static int worst_shapes(const loam_context *ctx, plan_shape shapes[3])
 {
     int n = 0, most = (int)ctx->p.n_ubatch;
-    if (loam_model_has_encoder(ctx->model)) shapes[n++] = (plan_shape){ PLAN_ENCODE, most, most, false };
+    if (loam_model_has_encoder(ctx->model)) shapes[n++] = (plan_shape){ .kind = PLAN_ENCODE, .n_tokens = most, .n_outputs = most };
     if (model_keeps_nothing(ctx->model)) return n;
-    shapes[n++] = (plan_shape){ PLAN_DECODE, most, 1, false };
-    shapes[n++] = (plan_shape){ PLAN_DECODE, 1, 1, false };
+    shapes[n++] = (plan_shape){ .kind = PLAN_DECODE, .n_tokens = most, .n_outputs = 1 };
+    shapes[n++] = (plan_shape){ .kind = PLAN_DECODE, .n_tokens = 1, .n_outputs = 1 };
     return n;
 }
 
@@ -177,6 +177,10 @@ static loam_status make_tables(loam_context *ctx, loam_error *err)
     ctx->batch.pos = mem_alloc_array(n, sizeof *ctx->batch.pos);
     ctx->batch.first_seq = mem_alloc_array(n + 1, sizeof *ctx->batch.first_seq);
     ctx->batch.output = mem_alloc_array(n, sizeof *ctx->batch.output);
+    if (replay_can(ctx)) {
+        loam_status status = replay_new(ctx, err);
+        if (status != LOAM_OK) return status;
+    }
     bool all = ctx->layers && ctx->row_of && ctx->out_rows && ctx->batch.pos && ctx->batch.first_seq && ctx->batch.output;
     return all ? LOAM_OK : fail_nomem(err, "a context", n * 16);
 }
@@ -256,6 +260,7 @@ void loam_context_free(loam_context *ctx)
     os_release(ctx->shared, ctx->shared_bytes);
     memory_free(ctx->mem);
     pool_free(ctx->threads);
+    replay_free(ctx);
     void *blocks[] = {
         ctx->layers, ctx->logits, ctx->embeddings, ctx->rows, ctx->pooled, ctx->row_of_seq, ctx->row_of, ctx->out_rows, ctx->batch.pos,
         ctx->batch.first_seq, ctx->batch.seqs, ctx->batch.output, ctx->strengths, ctx->token_strengths, ctx->control, ctx->control_data,
@@ -276,6 +281,7 @@ void loam_context_memory_use(const loam_context *ctx, loam_memory_use *use)
         .outputs = mem_size(ctx->logits) + mem_size(ctx->embeddings) + mem_size(ctx->rows) + mem_size(ctx->pooled),
         .tables = memory_table_bytes(ctx->mem),
     };
+    use->tables += replay_bytes(ctx);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) use->tables += mem_size(tables[i]);
     for (int i = 0; i < PLANS_KEPT; i++) use->tables += plan_bytes(ctx->plans[i].p);
 }

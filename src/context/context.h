@@ -20,6 +20,7 @@ typedef struct plan_shape {
     int n_tokens, n_outputs;
     bool embd_input;
     bool watched;                  /* products are shown to a watcher */
+    bool far;                      /* with the long rotary factors */
 } plan_shape;
 
 typedef struct kept_plan {
@@ -42,6 +43,17 @@ typedef struct full_batch {
     size_t cap_seqs;
     bool *output;
 } full_batch;
+
+/* Tokens of the cache that the batch under way computes again with the other set of rotary factors; see replay.c. Arrays have
+ * room for cap tokens. */
+typedef struct replay {
+    memory_cached *cached;
+    int32_t *id, *pos, *seq;
+    int n, cap;
+    bool far[LIMIT_SEQUENCES];     /* of sequences of the batch: they take the long factors */
+    bool again[LIMIT_SEQUENCES];   /* all of the sequence is computed again */
+    float *strengths;              /* [n_ubatch][LOAM_MAX_ADAPTERS] */
+} replay;
 
 /* As plan_run.observe. */
 typedef bool (*context_watch_fn)(void *user, const value *v, worker *w, bool ask, uint64_t ns);
@@ -74,6 +86,8 @@ struct loam_context {
     int32_t *row_of_seq;           /* [n_seq_max] -1: not in the last batch */
     int32_t *out_rows;             /* [n_ubatch] */
     full_batch batch;
+    int64_t n_short;               /* longest sequence that takes the short rotary factors; INT64_MAX: there is one set */
+    replay replay;                 /* empty where there is one set */
     loam_perf perf;
     context_watch_fn watch;        /* takes the place of the observer */
     void *watch_user;
@@ -136,6 +150,18 @@ bool context_observe(void *ctx, const value *v, worker *w, bool ask, uint64_t ns
 
 /* Of the model with the adapters and control vectors that are on for a sequence, -1: for all: what a state belongs to. */
 uint64_t context_fingerprint(const loam_context *ctx, int32_t seq);
+
+/* replay.c: room, made with the context; which factors each sequence of the filled batch takes, and what is to be computed again
+ * (UNSUPPORTED where it cannot be, FULL); adds those tokens to the open batch of the memory; strengths of adapters for some. */
+loam_status replay_new(loam_context *ctx, loam_error *err);
+void replay_free(loam_context *ctx);
+loam_status replay_settle(loam_context *ctx, loam_error *err);
+loam_status replay_add(loam_context *ctx);
+const float *replay_strengths(loam_context *ctx, int first, int n);
+int64_t replay_cap(const loam_context *ctx);   /* tokens that one batch can compute again */
+int64_t replay_room(const loam_context *ctx);  /* places for them beside n_ctx */
+uint64_t replay_bytes(const loam_context *ctx);
+static inline bool replay_can(const loam_context *ctx) { return ctx->n_short != INT64_MAX; }
 
 /* Strength of every adapter for every token of the filled batch. */
 void context_fill_strengths(loam_context *ctx);

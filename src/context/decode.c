@@ -34,13 +34,16 @@ static loam_status add_tokens(loam_context *ctx, loam_error *err)
 {
     const full_batch *b = &ctx->batch;
     loam_status status = b->encode ? memory_begin_encode(ctx->mem) : memory_begin(ctx->mem);
+    if (status == LOAM_OK) status = replay_add(ctx);
     for (int i = 0; i < b->n_tokens && status == LOAM_OK; i++) {
         memory_token t = { b->pos[i], b->seqs + b->first_seq[i], b->first_seq[i + 1] - b->first_seq[i] };
         if (t.pos >= ctx->n_ctx_seq && !ctx->p.unified) status = LOAM_E_FULL;
         else status = memory_add(ctx->mem, &t);
+        if (status == LOAM_OK) memory_mark(ctx->mem, b->token ? b->token[i] : -1, ctx->replay.far[t.seqs[0]]);
     }
     if (status == LOAM_E_FULL)
-        return fail(err, LOAM_E_FULL, "the cache of %u tokens has no room for %d more", ctx->p.n_ctx, b->n_tokens);
+        return fail(err, LOAM_E_FULL, "the cache of %u tokens has no room for %d more%s", ctx->p.n_ctx, b->n_tokens,
+                    ctx->replay.n ? ", with those that longer rotary factors compute again" : "");
     return status == LOAM_OK ? status : fail_nomem(err, "the tables of the cache", 0);
 }
 
@@ -58,7 +61,18 @@ plan_run context_run(loam_context *ctx, plan *p, int n)
     return run;
 }
 
-/* Computes tokens [first, first + n); *row: output rows that are done. */
+static int32_t lead(const full_batch *b, int i) { return b->seqs[b->first_seq[i]]; }
+
+static loam_status execute(loam_context *ctx, plan_run *run, loam_error *err)
+{
+    loam_status status = context_execute(ctx, run);
+    if (status == LOAM_E_ARG) return fail(err, LOAM_E_UNSUPPORTED, "called from inside a run of the same threads");
+    ctx->perf.cache_bytes += atomic_load(&run->cache_bytes);
+    if (status != LOAM_E_ABORTED) return status;
+    return fail(err, status, "the %s stopped the batch", ctx->p.observe ? "observer or the abort callback" : "abort callback");
+}
+
+/* Computes tokens [first, first + n) of the batch; *row: output rows that are done. */
 static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loam_error *err)
 {
     const full_batch *b = &ctx->batch;
@@ -66,7 +80,7 @@ static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loa
     for (int i = 0; i < n; i++)
         if (b->output[first + i]) ctx->out_rows[n_out++] = i;
     plan *p;
-    plan_shape shape = { b->encode ? PLAN_ENCODE : PLAN_DECODE, n, n_out, b->embd != NULL, ctx->watch != NULL };
+    plan_shape shape = { b->encode ? PLAN_ENCODE : PLAN_DECODE, n, n_out, b->embd != NULL, ctx->watch != NULL, ctx->replay.far[lead(b, first)] };
     loam_status status = context_plan(ctx, shape, &p, err);
     if (status != LOAM_OK) return status;
     plan_run run = context_run(ctx, p, n);
@@ -77,22 +91,51 @@ static loam_status run_ubatch(loam_context *ctx, int first, int n, int *row, loa
     run.inputs[INPUT_ADAPTERS] = ctx->n_adapters ? ctx->token_strengths + (size_t)first * (size_t)ctx->n_adapters : NULL;
     run.outputs[OUTPUT_LOGITS] = ctx->logits ? ctx->logits + (size_t)*row * (size_t)loam_model_n_vocab(ctx->model) : NULL;
     run.outputs[OUTPUT_EMBD] = ctx->p.embeddings ? ctx->embeddings + (size_t)*row * (size_t)loam_model_n_embd(ctx->model) : NULL;
-    status = memory_view(ctx->mem, first, n, b->pos + first, &run.kv);
-    if (status == LOAM_OK) status = context_execute(ctx, &run);
-    if (status == LOAM_E_ARG) return fail(err, LOAM_E_UNSUPPORTED, "called from inside a run of the same threads");
+    status = memory_view(ctx->mem, ctx->replay.n + first, n, b->pos + first, &run.kv);
     *row += n_out;
-    ctx->perf.cache_bytes += atomic_load(&run.cache_bytes);
-    return status == LOAM_E_ABORTED ? fail(err, LOAM_E_ABORTED, "the %s stopped the batch", ctx->p.observe ? "observer or the abort callback" : "abort callback") : status;
+    return status == LOAM_OK ? execute(ctx, &run, err) : status;
+}
+
+/* Computes tokens [first, first + n) of those that are computed again. Nobody watches: they have been seen. */
+static loam_status run_again(loam_context *ctx, int first, int n, loam_error *err)
+{
+    const replay *r = &ctx->replay;
+    plan *p;
+    loam_status status = context_plan(ctx, (plan_shape){ PLAN_DECODE, n, 0, false, false, r->far[r->seq[first]] }, &p, err);
+    if (status != LOAM_OK) return status;
+    plan_run run = context_run(ctx, p, n);
+    if (ctx->watch) run.observe = NULL;
+    run.inputs[INPUT_TOKENS] = r->id + first;
+    run.inputs[INPUT_POS] = r->pos + first;
+    run.inputs[INPUT_OUT_ROWS] = ctx->out_rows;
+    run.inputs[INPUT_ADAPTERS] = replay_strengths(ctx, first, n);
+    status = memory_view(ctx->mem, first, n, r->pos + first, &run.kv);
+    return status == LOAM_OK ? execute(ctx, &run, err) : status;
+}
+
+/* How many of the tokens from `first` on one micro-batch takes: they are of one set of rotary factors. */
+static int alike(const loam_context *ctx, int first)
+{
+    const full_batch *b = &ctx->batch;
+    int n = 1, most = (int)ctx->p.n_ubatch;
+    while (n < most && first + n < b->n_tokens && ctx->replay.far[lead(b, first + n)] == ctx->replay.far[lead(b, first)]) n++;
+    return n;
+}
+
+static int alike_again(const loam_context *ctx, int first)
+{
+    const replay *r = &ctx->replay;
+    int n = 1, most = (int)ctx->p.n_ubatch;
+    while (n < most && first + n < r->n && r->seq[first + n] == r->seq[first]) n++;
+    return n;
 }
 
 static loam_status compute(loam_context *ctx, loam_error *err)
 {
-    int n_ubatch = (int)ctx->p.n_ubatch, row = 0;
+    int row = 0;
     loam_status status = LOAM_OK;
-    for (int first = 0; first < ctx->batch.n_tokens && status == LOAM_OK; first += n_ubatch) {
-        int n = ctx->batch.n_tokens - first;
-        status = run_ubatch(ctx, first, n < n_ubatch ? n : n_ubatch, &row, err);
-    }
+    for (int first = 0, n; first < ctx->replay.n && status == LOAM_OK; first += n) status = run_again(ctx, first, n = alike_again(ctx, first), err);
+    for (int first = 0, n; first < ctx->batch.n_tokens && status == LOAM_OK; first += n) status = run_ubatch(ctx, first, n = alike(ctx, first), &row, err);
     return status;
 }
 
@@ -152,6 +195,7 @@ static int run_batch(loam_context *ctx, const loam_batch *batch, bool encode, lo
     loam_status status = batch_fill(ctx, batch, encode, err);
     if (status == LOAM_OK) status = context_fit_outputs(ctx, (size_t)ctx->batch.n_outputs, gives_logits(ctx), err);
     if (status == LOAM_OK && !encode) status = context_apply_shifts(ctx, err);
+    if (status == LOAM_OK) status = replay_settle(ctx, err);
     if (status != LOAM_OK) return code_of(status);
     status = add_tokens(ctx, err);
     if (status == LOAM_OK) {

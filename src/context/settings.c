@@ -71,6 +71,8 @@ static loam_status settle_sizes(loam_context *ctx, loam_error *err)
     if (p->n_ctx == 0 || p->n_ctx > LIMIT_CONTEXT) return fail(err, LOAM_E_ARG, "n_ctx: %u is not within 1 .. %d", p->n_ctx, LIMIT_CONTEXT);
     if (p->n_seq_max == 0) p->n_seq_max = 1;
     if (p->n_seq_max > LIMIT_SEQUENCES) return fail(err, LOAM_E_ARG, "n_seq_max: %u is above %d", p->n_seq_max, LIMIT_SEQUENCES);
+    ctx->n_short = context_is_empty(ctx) ? INT64_MAX : model_rope_short(ctx->model);
+    if (ctx->n_short != INT64_MAX && p->yarn_orig_ctx > 0) ctx->n_short = p->yarn_orig_ctx;
     p->n_ctx = up256(p->n_ctx);
     ctx->n_ctx_seq = p->n_ctx;
     if (!p->unified) {

@@ -26,7 +26,8 @@ static bool find_turn(const value *v, int offset, key_turn *t)
 
 typedef struct turner {
     loam_context *ctx;
-    const plan *p;
+    const plan *p;           /* for the slot's set of rotary factors */
+    const plan *near, *far;  /* the same where there is one set */
     float *row, *table;      /* one head; one row of cosines and sines */
     int group;
     int32_t shift;
@@ -78,6 +79,7 @@ static void turn_slot(void *user, int group, int32_t slot, int32_t shift)
 {
     turner *t = user;
     const kv_layer *layers = memory_layers(t->ctx->mem);
+    t->p = memory_slot_far(t->ctx->mem, group, slot) ? t->far : t->near;
     for (int i = 0; i < t->p->n_steps; i++) {
         const value *v = t->p->steps[i].v;
         key_turn how;
@@ -98,15 +100,16 @@ static void turn_slot(void *user, int group, int32_t slot, int32_t shift)
 loam_status context_apply_shifts(loam_context *ctx, loam_error *err)
 {
     if (!memory_has_shifts(ctx->mem)) return LOAM_OK;
-    plan *p;
-    loam_status status = context_plan(ctx, (plan_shape){ PLAN_DECODE, 1, 1, false }, &p, err);
+    plan *near, *far = NULL;
+    loam_status status = context_plan(ctx, (plan_shape){ .kind = PLAN_DECODE, .n_tokens = 1, .n_outputs = 1 }, &near, err);
+    if (status == LOAM_OK && replay_can(ctx)) status = context_plan(ctx, (plan_shape){ .kind = PLAN_DECODE, .n_tokens = 1, .n_outputs = 1, .far = true }, &far, err);
     if (status != LOAM_OK) return status;
     int widest = 64;
     for (int i = 0; i < model_n_cache(ctx->model); i++)
         if (ctx->layers[i].k_dim > widest) widest = ctx->layers[i].k_dim;
     float *rows = mem_alloc_array(2, (size_t)widest * sizeof *rows);
     if (!rows) return fail_nomem(err, "turning keys", (uint64_t)widest * 8);
-    turner t = { .ctx = ctx, .p = p, .row = rows, .table = rows + widest };
+    turner t = { .ctx = ctx, .near = near, .far = far ? far : near, .row = rows, .table = rows + widest };
     memory_take_shifts(ctx->mem, turn_slot, &t);
     mem_free(rows);
     return LOAM_OK;

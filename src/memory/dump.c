@@ -9,7 +9,9 @@
 #include "base/mem.h"
 #include "memory/internal.h"
 
-#define PAGE_RECORD (4 + PAGE_SLOTS * 4 + 8)
+/* used, positions, twins; with two sets of rotary factors also which one, and the ids of the tokens. */
+#define PAGE_BASE (4 + PAGE_SLOTS * 4 + 8)
+static size_t page_record(const mem_group *g) { return PAGE_BASE + (g->ids ? 4 + PAGE_SLOTS * 4 : 0); }
 
 /* ---- writing ---- */
 
@@ -67,6 +69,9 @@ static void put_tables(sink *s, const memory *m, const mem_group *g, int seq, co
         uint64_t twins = seq < 0 ? p->twins : 0;
         put_u32(s, (uint32_t)twins);
         put_u32(s, (uint32_t)(twins >> 32));
+        if (!g->ids) continue;
+        put_u32(s, p->far);
+        for (int at = 0; at < PAGE_SLOTS; at++) put_u32(s, (uint32_t)g->ids[(int64_t)l->list[i] * PAGE_SLOTS + at]);
     }
 }
 
@@ -141,7 +146,8 @@ typedef struct loaded_table {
 typedef struct loaded_group {
     uint32_t n_pages, n_tables;
     loaded_table *tables;
-    const uint8_t *records;      /* n_pages x PAGE_RECORD */
+    const uint8_t *records;      /* n_pages, `record` bytes each */
+    size_t record;
     int32_t *owners;             /* tables that have each page */
     int32_t *places;             /* page of the memory for each page of the stream */
 } loaded_group;
@@ -186,6 +192,18 @@ static loam_status read_tables(const memory *m, int seq, reader *r, loaded_group
     return LOAM_OK;
 }
 
+/* A sequence has keys of one set of rotary factors. */
+static loam_status check_factors(const reader *r, const loaded_group *l, loam_error *err)
+{
+    for (uint32_t t = 0; t < l->n_tables; t++)
+        for (uint32_t i = 0; i < l->tables[t].n; i++) {
+            uint32_t far = le32(l->records + le32(l->tables[t].indexes + 4 * i) * l->record + PAGE_BASE);
+            if (far > 1 || far != le32(l->records + le32(l->tables[t].indexes) * l->record + PAGE_BASE))
+                return malformed(err, r, "a sequence mixes rotary factors");
+        }
+    return LOAM_OK;
+}
+
 static loam_status read_group(const memory *m, const mem_group *g, int seq, reader *r, loaded_group *l, loam_error *err)
 {
     l->n_pages = reader_u32(r);
@@ -200,13 +218,14 @@ static loam_status read_group(const memory *m, const mem_group *g, int seq, read
     if (!l->tables || !l->owners || !l->places) return fail_nomem(err, "a state", (uint64_t)l->n_pages * 8);
     loam_status status = read_tables(m, seq, r, l, err);
     if (status != LOAM_OK) return status;
-    l->records = reader_take(r, (uint64_t)l->n_pages * PAGE_RECORD);
+    l->record = page_record(g);
+    l->records = reader_take(r, (uint64_t)l->n_pages * l->record);
     if (!l->records) return malformed(err, r, "pages are cut off");
     for (uint32_t i = 0; i < l->n_pages && status == LOAM_OK; i++) {
-        status = check_record(l->records + (size_t)i * PAGE_RECORD, r, err);
+        status = check_record(l->records + (size_t)i * l->record, r, err);
         if (status == LOAM_OK && l->owners[i] == 0) status = malformed(err, r, "a page belongs to no sequence");
     }
-    return status;
+    return status == LOAM_OK && g->ids ? check_factors(r, l, err) : status;
 }
 
 /* Room, in pages and in tokens, once the sequences that are replaced are gone. */
@@ -220,7 +239,7 @@ static loam_status check_room(const mem_group *g, int seq, const loaded_group *l
         tokens += p->count - __builtin_popcountll(p->twins);
     }
     for (uint32_t i = 0; i < l->n_pages; i++) {
-        const uint8_t *record = l->records + (size_t)i * PAGE_RECORD;
+        const uint8_t *record = l->records + (size_t)i * l->record;
         uint64_t twins = le64(record + 4 + PAGE_SLOTS * 4);
         for (int s = 0; s < PAGE_SLOTS; s++) need += (int32_t)le32(record + 4 + 4 * s) >= 0 && !(twins >> s & 1);
     }
@@ -245,13 +264,15 @@ static loam_status grow_tables(mem_group *g, int seq, const loaded_group *l)
 static void apply_group(memory *m, mem_group *g, int seq, loaded_group *l)
 {
     for (uint32_t i = 0; i < l->n_pages; i++) {
-        const uint8_t *record = l->records + (size_t)i * PAGE_RECORD;
+        const uint8_t *record = l->records + (size_t)i * l->record;
         int32_t page = l->places[i] = mem_take_page(g);
         mem_page *p = &g->pages[page];
         p->owners = l->owners[i];
         p->used = (int16_t)le32(record);
         uint64_t twins = le64(record + 4 + PAGE_SLOTS * 4);
+        p->far = g->ids && le32(record + PAGE_BASE) != 0;
         for (int s = 0; s < PAGE_SLOTS; s++) {
+            if (g->ids) g->ids[(int64_t)page * PAGE_SLOTS + s] = (int32_t)le32(record + PAGE_BASE + 4 + 4 * s);
             int32_t pos = (int32_t)le32(record + 4 + 4 * s);
             g->slot_pos[(int64_t)page * PAGE_SLOTS + s] = pos;
             if (pos < 0) continue;
@@ -400,6 +421,7 @@ loam_status memory_undump(memory *m, int seq, reader *r, loam_error *err)
 uint64_t memory_geometry(const memory *m)
 {
     uint64_t h = 0x4C4F414D;
+    if (m->n_groups && m->groups[0].ids) h = ~h;
     for (int i = 0; i < m->n_layer; i++) {
         const kv_layer *l = &m->layers[i];
         int32_t facts[] = { l->pages != NULL, l->group, (int32_t)l->shape.k_type, (int32_t)l->shape.v_type, l->shape.n_kv_head,

@@ -10,6 +10,7 @@ typedef struct mem_page {
     int16_t count;           /* slots that hold a token */
     uint64_t twins;          /* slots whose token is also in another page and counted there */
     bool seen;               /* by the operation under way */
+    bool far;                /* keys made with the long rotary factors */
 } mem_page;
 
 /* The pages of a sequence. Of a limited window positions below `kept` may have been given back. */
@@ -27,7 +28,8 @@ typedef struct mem_undo {
     int n;
     int32_t last;            /* last page, -1: none */
     int16_t used;            /* of the last page */
-    mem_table encoded;       /* the encoding that the batch replaces */
+    bool anew;               /* the batch gives the sequence other pages: those before are in `former` */
+    mem_table former;
 } mem_undo;
 
 typedef struct mem_group {
@@ -40,10 +42,12 @@ typedef struct mem_group {
     int32_t *slot_pos;       /* [n_pages * PAGE_SLOTS] */
     int32_t *shift;          /* the same: pending turn of the key */
     uint64_t *token;         /* the same: which token it is, the same number in every page that has a copy of it */
+    int32_t *ids;            /* the same: id of the token, -1: none; NULL where they are not kept */
     bool shifted;
     mem_table *tables;       /* [n_seq_max] */
     mem_undo *undo;          /* [n_seq_max] */
     int64_t n_tokens, n_pending, max_tokens; /* visible; added by the open batch; limit of both */
+    int64_t n_former;        /* visible ones that go when the open batch commits */
     /* the batch */
     int32_t *slots;
     size_t n_slots, cap_slots;

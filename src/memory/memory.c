@@ -34,7 +34,7 @@ static loam_status shape_of(page_shape *s, const memory_params *p, const memory_
 /* Pages of a group: room for every token, and one page that is only partly filled for each sequence. */
 static int64_t pages_of(const memory_params *p, int window, bool encode)
 {
-    int64_t tokens = encode ? p->n_encode : p->n_ctx;
+    int64_t tokens = encode ? p->n_encode : p->n_ctx + p->n_replay;
     if (window > 0) {
         int64_t need = (int64_t)window * p->n_seq_max + p->n_batch + 2 * PAGE_SLOTS * (int64_t)p->n_seq_max;
         if (need < tokens) tokens = need;
@@ -76,11 +76,12 @@ static loam_status group_init(mem_group *g, const memory_params *p, int window, 
     g->slot_pos = mem_alloc_array((size_t)n * PAGE_SLOTS, sizeof *g->slot_pos);
     g->shift = mem_zalloc_array((size_t)n * PAGE_SLOTS, sizeof *g->shift);
     g->token = mem_zalloc_array((size_t)n * PAGE_SLOTS, sizeof *g->token);
+    if (p->n_replay > 0) g->ids = mem_zalloc_array((size_t)n * PAGE_SLOTS, sizeof *g->ids);
     g->tables = mem_zalloc_array((size_t)p->n_seq_max, sizeof *g->tables);
     g->undo = mem_zalloc_array((size_t)p->n_seq_max, sizeof *g->undo);
     g->first_slot = mem_zalloc_array((size_t)p->n_batch + 1, sizeof *g->first_slot);
     g->runs = mem_alloc_array((size_t)p->n_batch, sizeof *g->runs);
-    if (!g->pages || !g->free_pages || !g->slot_pos || !g->shift || !g->token || !g->tables || !g->undo || !g->first_slot || !g->runs)
+    if (!g->pages || !g->free_pages || (p->n_replay > 0 && !g->ids) || !g->slot_pos || !g->shift || !g->token || !g->tables || !g->undo || !g->first_slot || !g->runs)
         return fail_nomem(err, "the tables of the cache", (uint64_t)n * PAGE_SLOTS * 8);
     for (int64_t i = 0; i < n * PAGE_SLOTS; i++) g->slot_pos[i] = -1;
     for (int64_t i = 0; i < n; i++) g->free_pages[g->n_free++] = (int32_t)(n - 1 - i);
@@ -160,12 +161,13 @@ void memory_free(memory *m)
     for (int i = 0; m->groups && i < m->n_groups; i++) {
         mem_group *g = &m->groups[i];
         for (int s = 0; g->tables && s < m->n_seq_max; s++) mem_free(g->tables[s].pages);
-        for (int s = 0; g->undo && s < m->n_seq_max; s++) mem_free(g->undo[s].encoded.pages);
+        for (int s = 0; g->undo && s < m->n_seq_max; s++) mem_free(g->undo[s].former.pages);
         mem_free(g->pages);
         mem_free(g->free_pages);
         mem_free(g->slot_pos);
         mem_free(g->shift);
         mem_free(g->token);
+        mem_free(g->ids);
         mem_free(g->tables);
         mem_free(g->undo);
         mem_free(g->slots);
@@ -190,9 +192,9 @@ uint64_t memory_table_bytes(const memory *m)
                  mem_size(m->pos) + mem_states_table_bytes(m);
     for (int i = 0; i < m->n_groups; i++) {
         const mem_group *g = &m->groups[i];
-        n += mem_size(g->pages) + mem_size(g->free_pages) + mem_size(g->slot_pos) + mem_size(g->shift) + mem_size(g->token) + mem_size(g->tables) +
+        n += mem_size(g->pages) + mem_size(g->free_pages) + mem_size(g->slot_pos) + mem_size(g->shift) + mem_size(g->token) + mem_size(g->ids) + mem_size(g->tables) +
              mem_size(g->undo) + mem_size(g->slots) + mem_size(g->first_slot) + mem_size(g->runs);
-        for (int s = 0; s < m->n_seq_max; s++) n += mem_size(g->tables[s].pages) + mem_size(g->undo[s].encoded.pages);
+        for (int s = 0; s < m->n_seq_max; s++) n += mem_size(g->tables[s].pages) + mem_size(g->undo[s].former.pages);
     }
     return n;
 }
@@ -265,12 +267,14 @@ void mem_copy_page(memory *m, mem_group *g, int32_t from, int32_t to, int32_t p0
             memcpy(l->pages + (uint64_t)to * l->shape.page_bytes, l->pages + (uint64_t)from * l->shape.page_bytes, (size_t)l->shape.page_bytes);
     }
     mem_page *page = &g->pages[to];
+    page->far = g->pages[from].far;
     for (int s = 0; s < PAGE_SLOTS; s++) {
         int32_t pos = g->slot_pos[from * PAGE_SLOTS + s];
         if (pos < p0 || pos >= p1) continue;
         g->slot_pos[to * PAGE_SLOTS + s] = pos;
         g->shift[to * PAGE_SLOTS + s] = g->shift[from * PAGE_SLOTS + s];
         g->token[to * PAGE_SLOTS + s] = g->token[from * PAGE_SLOTS + s];
+        if (g->ids) g->ids[to * PAGE_SLOTS + s] = g->ids[from * PAGE_SLOTS + s];
         page->count++;
         page->twins |= (uint64_t)1 << s;
         page->used = (int16_t)(s + 1);
@@ -320,7 +324,7 @@ loam_status memory_begin(memory *m)
 {
     for (int i = 0; i < m->n_groups; i++) {
         m->groups[i].n_slots = 0;
-        m->groups[i].n_pending = 0;
+        m->groups[i].n_pending = m->groups[i].n_former = 0;
         m->groups[i].first_slot[0] = 0;
         memset(m->groups[i].undo, 0, (size_t)m->n_seq_max * sizeof(mem_undo));
     }
@@ -345,14 +349,19 @@ bool memory_encoded(const memory *m, int seq)
     return false;
 }
 
+static void set_aside(mem_group *g, int seq)
+{
+    g->undo[seq] = (mem_undo){ .touched = true, .last = -1, .anew = true, .former = g->tables[seq] };
+    g->tables[seq] = (mem_table){ 0 };
+}
+
 static void remember(mem_group *g, int seq)
 {
     mem_undo *u = &g->undo[seq];
     if (u->touched) return;
     mem_table *t = &g->tables[seq];
     if (g->encode) {
-        *u = (mem_undo){ .touched = true, .last = -1, .encoded = *t };
-        *t = (mem_table){ 0 };
+        set_aside(g, seq);
         return;
     }
     *u = (mem_undo){ .touched = true, .n = t->n, .last = t->n ? t->pages[t->n - 1] : -1 };
@@ -412,7 +421,7 @@ static loam_status open_page(memory *m, mem_group *g, const int32_t *seqs, int n
 
 static loam_status add_to_group(memory *m, mem_group *g, const memory_token *t)
 {
-    if (g->n_tokens + g->n_pending + 1 > g->max_tokens) return LOAM_E_FULL;
+    if (g->n_tokens - g->n_former + g->n_pending + 1 > g->max_tokens) return LOAM_E_FULL;
     bool done[LIMIT_SEQUENCES] = { false };
     for (int i = 0; i < t->n_seqs; i++) remember(g, t->seqs[i]);
     for (int i = 0; i < t->n_seqs; i++) {
@@ -445,6 +454,31 @@ loam_status memory_add(memory *m, const memory_token *t)
     return LOAM_OK;
 }
 
+void memory_mark(memory *m, int32_t id, bool far)
+{
+    int t = m->n_added - 1;
+    for (int i = 0; i < m->n_groups; i++) {
+        mem_group *g = &m->groups[i];
+        for (int32_t s = g->first_slot[t]; g->ids && g->encode == m->encoding && s < g->first_slot[t + 1]; s++) {
+            g->ids[g->slots[s]] = id;
+            g->pages[g->slots[s] / PAGE_SLOTS].far = far;
+        }
+    }
+}
+
+void memory_restart(memory *m, int seq)
+{
+    for (int i = 0; i < m->n_groups; i++) {
+        mem_group *g = &m->groups[i];
+        if (g->encode) continue;
+        for (int p = 0; p < g->tables[seq].n; p++) {
+            const mem_page *page = &g->pages[g->tables[seq].pages[p]];
+            if (page->owners == 1) g->n_former += page->count - __builtin_popcountll(page->twins);
+        }
+        set_aside(g, seq);
+    }
+}
+
 void memory_rollback(memory *m)
 {
     if (!m->open) return;
@@ -456,10 +490,10 @@ void memory_rollback(memory *m)
             mem_table *t = &g->tables[s];
             if (!u->touched) continue;
             while (t->n > u->n) mem_drop_page(g, t->pages[--t->n]);
-            if (g->encode) {
+            if (u->anew) {
                 mem_free(t->pages);
-                *t = u->encoded;
-                u->encoded = (mem_table){ 0 };
+                *t = u->former;
+                u->former = (mem_table){ 0 };
             }
             if (u->last < 0) continue;
             if (t->pages[u->n - 1] != u->last) {
@@ -471,7 +505,7 @@ void memory_rollback(memory *m)
                 g->pages[u->last].owners--;
             }
         }
-        g->n_pending = 0;
+        g->n_pending = g->n_former = 0;
     }
     m->open = false;
 }
@@ -505,12 +539,12 @@ void memory_commit(memory *m)
             int before = u->n ? u->n - 1 : 0; /* pages that the batch left alone */
             int32_t end = mem_end_of(g, t->pages + before, t->n - before);
             t->end = end > t->end ? end : t->end;
-            for (int p = 0; p < u->encoded.n; p++) mem_drop_page(g, u->encoded.pages[p]);
-            mem_free(u->encoded.pages);
-            u->encoded = (mem_table){ 0 };
+            for (int p = 0; p < u->former.n; p++) mem_drop_page(g, u->former.pages[p]);
+            mem_free(u->former.pages);
+            u->former = (mem_table){ 0 };
             if (g->window > 0) evict(g, &g->tables[s]);
         }
-        g->n_pending = 0;
+        g->n_pending = g->n_former = 0;
     }
     m->open = false;
 }

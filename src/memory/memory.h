@@ -17,6 +17,10 @@
  * other. An encoding is put into fresh pages, so that rolling it back brings back the one before. Removing, keeping, copying
  * a whole sequence takes its encoding along; parts of sequences and moved positions leave it alone.
  *
+ * Where the model has two sets of rotary factors (n_replay > 0), a page also knows the ids of its tokens and which set its keys
+ * were made with, one set for all pages of a sequence. A batch may begin a sequence anew (memory_restart) and add its tokens
+ * again: the former pages are set aside until it ends, as those of an encoding are.
+ *
  * Positions inside a sequence need not be in order or without gaps: kernels look at the position of every slot. */
 #ifndef LOAM_MEMORY_MEMORY_H
 #define LOAM_MEMORY_MEMORY_H
@@ -44,6 +48,7 @@ typedef struct memory_params {
     bool k_rotated, v_rotated; /* rows of block types go through a Hadamard transform (tensor/pages.h) */
     int n_rs_seq;            /* tokens by which a recurrent state can be taken back */
     int64_t n_encode;        /* tokens of layers that encode, of all sequences with those of an open batch */
+    int64_t n_replay;        /* room for tokens that a batch adds again, beside n_ctx; 0: ids of tokens are not kept */
 } memory_params;
 
 typedef struct memory memory;
@@ -71,6 +76,10 @@ loam_status memory_begin_encode(memory *m);
 bool memory_encoded(const memory *m, int seq); /* something is */
 /* LOAM_E_FULL: no room; LOAM_E_NOMEM. In both cases roll back. */
 loam_status memory_add(memory *m, const memory_token *t);
+/* Of the token added last: its id (-1: it has none), and whether its keys are made with the long rotary factors. */
+void memory_mark(memory *m, int32_t id, bool far);
+/* The open batch begins the sequence anew, before it has added to it. */
+void memory_restart(memory *m, int seq);
 void memory_rollback(memory *m);
 void memory_commit(memory *m);
 /* Makes tokens [first, first + n) of the batch visible and describes the step for the kernels; pos: their positions.
@@ -86,7 +95,8 @@ bool memory_has_states(const memory *m);
 bool memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1);
 bool memory_may_rm(memory *m, int seq, int32_t p0, int32_t p1); /* what it would say */
 /* dst gets the tokens of src in the range in place of its own there, and its whole state whatever the range. LOAM_E_FULL;
- * LOAM_E_UNSUPPORTED: the window of dst would not be whole; LOAM_E_NOMEM. Nothing has changed then. */
+ * LOAM_E_UNSUPPORTED: the window of dst would not be whole, or it would mix rotary factors; LOAM_E_NOMEM. Nothing has changed
+ * then. */
 loam_status memory_seq_cp(memory *m, int src, int dst, int32_t p0, int32_t p1);
 void memory_seq_keep(memory *m, int seq);
 void memory_clear(memory *m);
@@ -94,6 +104,15 @@ int32_t memory_pos_min(const memory *m, int seq);
 int32_t memory_pos_max(const memory *m, int seq);
 /* Whether a and b hold the same positions at their ends: sequences that one token may join. */
 bool memory_same_ends(const memory *m, int a, int b);
+
+typedef struct memory_cached {
+    int32_t pos, id;
+} memory_cached;
+/* The tokens of a sequence by ascending position, where n_replay > 0; how many there are, of which at most max are listed. -1:
+ * some were given back. */
+int64_t memory_list(const memory *m, int seq, memory_cached *out, int64_t max);
+bool memory_is_far(const memory *m, int seq);                 /* its keys are made with the long rotary factors */
+bool memory_slot_far(const memory *m, int group, int32_t slot);
 
 /* Changes positions of a sequence in the range: pos = (pos + add) / div. A token has one position: it moves for all sequences
  * that have it, also where its page was copied for one of them. LOAM_E_NOMEM;

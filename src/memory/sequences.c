@@ -130,6 +130,33 @@ bool memory_seq_rm(memory *m, int seq, int32_t p0, int32_t p1)
     return true;
 }
 
+/* ---- tokens that can be computed again ---- */
+
+static const mem_group *fullest_of(const memory *m) { return fullest((memory *)(uintptr_t)m); }
+
+bool memory_is_far(const memory *m, int seq)
+{
+    const mem_group *g = fullest_of(m);
+    return g && g->tables[seq].n > 0 && g->pages[g->tables[seq].pages[0]].far;
+}
+
+bool memory_slot_far(const memory *m, int group, int32_t slot) { return m->groups[group].pages[slot / PAGE_SLOTS].far; }
+
+int64_t memory_list(const memory *m, int seq, memory_cached *out, int64_t max)
+{
+    const mem_group *g = fullest_of(m);
+    int64_t n = 0;
+    if (!g || g->tables[seq].kept > 0) return -1;
+    for (int i = 0; i < g->tables[seq].n; i++)
+        for (int s = 0; s < PAGE_SLOTS; s++) {
+            int64_t from = (int64_t)g->tables[seq].pages[i] * PAGE_SLOTS + s, to = n;
+            if (g->slot_pos[from] < 0 || n++ >= max) continue;
+            for (; to > 0 && out[to - 1].pos > g->slot_pos[from]; to--) out[to] = out[to - 1];
+            out[to] = (memory_cached){ g->slot_pos[from], g->ids[from] };
+        }
+    return n;
+}
+
 /* ---- copying ---- */
 
 typedef struct span {
@@ -195,6 +222,9 @@ loam_status memory_seq_cp(memory *m, int src, int dst, int32_t p0, int32_t p1)
 {
     if (src == dst || p0 >= p1) return LOAM_OK;
     span c = { src, dst, p0, p1 };
+    mem_group *full = fullest(m);
+    if (full && memory_is_far(m, src) != memory_is_far(m, dst) && end_in(full, dst, p0, p1, false) > 0 && end_in(full, src, p0, p1, true) > 0)
+        return LOAM_E_UNSUPPORTED;
     for (int i = 0; i < m->n_groups; i++) {
         loam_status status = takes_part(&m->groups[i], p0, p1) ? may_copy(m, &m->groups[i], &c) : LOAM_OK;
         if (status != LOAM_OK) return status;

@@ -37,6 +37,14 @@ static void read_sections(hparams *h, keys *k)
     if (needed && !total) key_fail(k, LOAM_E_FORMAT, "has no section");
 }
 
+/* LongRoPE: sqrt(1 + ln s / ln O) for s = trained context / O, 1 where nothing is stretched or there is one set of factors. */
+static float usual_magnitude(const hparams *h, const keys *k)
+{
+    double original = (double)h->rope.n_original, s = (double)S(P) / original;
+    bool two = k->status == LOAM_OK && h->spec->rope.factors && gguf_tensor_find(k->file, "rope_factors_long.weight");
+    return two && s > 1 && original > 1 ? (float)__builtin_sqrt(1 + mathd_ln(s) / mathd_ln(original)) : 1.0f;
+}
+
 static void read_scaling(hparams *h, keys *k)
 {
     static const char *const names[] = { "none", "linear", "yarn", "longrope" };
@@ -53,8 +61,8 @@ static void read_scaling(hparams *h, keys *k)
     r->factor = key_float(k, "rope.scaling.factor", old_name);
     if (r->factor < 0) key_fail(k, LOAM_E_FORMAT, "is negative");
     if (r->factor == 0) r->factor = 1;
-    r->magnitude = key_float(k, "rope.scaling.attn_factor", 1);
     r->n_original = (float)or_else(key_int(k, "rope.scaling.original_context_length", 0, LIMIT_CONTEXT), S(P));
+    r->magnitude = key_float(k, "rope.scaling.attn_factor", usual_magnitude(h, k));
 }
 
 static void read_yarn(hparams *h, keys *k)

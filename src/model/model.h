@@ -25,7 +25,7 @@ typedef struct build_params {
     bool dense_rows;         /* dense layers behind pooling work on each row: there is no pooling */
     bool causal;             /* model_causal() unless the caller switched it */
     bool watched;            /* products are looked at: all rows go through the last block too, and only then are narrowed */
-    int64_t n_ctx_seq;       /* tokens of context per sequence: picks long or short rotary factors */
+    bool rope_long;          /* rotary factors of long sequences, where the model has two sets */
     /* Overrides of the model's rotary parameters; 0 (ext_factor, attn_factor, betas: negative) means the model's own. */
     int rope_scaling;        /* -1 model, 0 none, 1 linear, 2 yarn, 3 longrope */
     float rope_freq_base, rope_freq_scale, yarn_ext_factor, yarn_attn_factor, yarn_beta_fast, yarn_beta_slow;
@@ -42,6 +42,8 @@ bool model_has_cross(const loam_model *m);  /* decoding reads what was encoded *
 layer_cache model_layer_cache(const loam_model *m, int layer);
 bool model_causal(const loam_model *m);
 bool model_can_shift(const loam_model *m);  /* keys can be re-rotated to other positions */
+/* Most tokens of a sequence that takes the short rotary factors; longer ones take the long ones. INT64_MAX: one set for all. */
+int64_t model_rope_short(const loam_model *m);
 /* 64-bit hash of the architecture, the hyper-parameters and the tensor directory: binds saved states to the model. */
 uint64_t model_fingerprint(const loam_model *m);
 

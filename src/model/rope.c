@@ -3,7 +3,7 @@
  * Linear (Chen et al. 2023): all angles times freq_scale = 1/s. NTK: a changed base. YaRN (Peng et al. 2023): angles of
  * pairs that turn less than beta_slow times within the original context O are interpolated, those above beta_fast kept, with a
  * ramp over the pairs between; cos and sin grow by 1 + 0.1 ln s. LongRoPE (Ding et al. 2024): a table of divisors, one for
- * contexts within O and one for longer ones. */
+ * sequences within O and one for longer ones. */
 #include "model/rope.h"
 
 #include "base/mathd.h"
@@ -95,12 +95,20 @@ static scaling window_scaling(const loam_model *m, const scaling *full)
     return s;
 }
 
-static const weight *angle_factors(const loam_model *m, const build_params *p, const scaling *s)
+static const weight *angle_factors(const loam_model *m, const build_params *p)
 {
     const bound *t = m->globals.t;
     if (!m->spec.rope.factors) return NULL;
     if (t[T_ROPE_FREQS].w) return t[T_ROPE_FREQS].w;
-    return (double)p->n_ctx_seq > s->n_original ? t[T_ROPE_LONG].w : t[T_ROPE_SHORT].w;
+    return p->rope_long ? t[T_ROPE_LONG].w : t[T_ROPE_SHORT].w;
+}
+
+int64_t model_rope_short(const loam_model *m)
+{
+    const bound *t = m->globals.t;
+    bool two = m->spec.rope.factors && !t[T_ROPE_FREQS].w && (t[T_ROPE_LONG].w || t[T_ROPE_SHORT].w);
+    if (!two) return INT64_MAX;
+    return m->hp.rope.n_original >= 1 ? (int64_t)m->hp.rope.n_original : 1;
 }
 
 void rope_resolve(const loam_model *m, const build_params *p, rope_setup *out)
@@ -108,6 +116,6 @@ void rope_resolve(const loam_model *m, const build_params *p, rope_setup *out)
     scaling full = resolve(m, p), window = window_scaling(m, &full);
     *out = (rope_setup) {
         .full = params_of(&m->hp, &full), .window = params_of(&m->hp, &window), .attn_factor = full.af,
-        .ln_s = -mathd_ln(full.freq_scale), .log_multiplier = m->hp.rope.yarn_log, .factors = angle_factors(m, p, &full),
+        .ln_s = -mathd_ln(full.freq_scale), .log_multiplier = m->hp.rope.yarn_log, .factors = angle_factors(m, p),
     };
 }

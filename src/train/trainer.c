@@ -62,7 +62,7 @@ build_params trainer_build_params(const loam_trainer *t, int n_tokens)
 {
     return (build_params){
         .n_tokens = n_tokens, .n_outputs = n_tokens, .want_logits = true, .causal = model_causal(t->model),
-        .n_ctx_seq = loam_model_n_ctx_train(t->model), .rope_scaling = -1, .yarn_ext_factor = -1, .yarn_attn_factor = -1,
+        .rope_long = loam_model_n_ctx_train(t->model) > model_rope_short(t->model), .rope_scaling = -1, .yarn_ext_factor = -1, .yarn_attn_factor = -1,
         .yarn_beta_fast = -1, .yarn_beta_slow = -1, .adapters = t->p.lora_rank > 0 ? &t->adapter : NULL,
         .n_adapters = t->p.lora_rank > 0 ? 1 : 0,
     };

@@ -19,7 +19,7 @@ static loam_status open_and_close(void *path, loam_error *err)
 static loam_status build(void *model, loam_error *err)
 {
     graph g;
-    build_params p = { .n_tokens = 3, .n_outputs = 1, .want_logits = true, .want_embd = true, .causal = true, .n_ctx_seq = 256,
+    build_params p = { .n_tokens = 3, .n_outputs = 1, .want_logits = true, .want_embd = true, .causal = true,
                        .rope_scaling = -1, .yarn_ext_factor = -1, .yarn_attn_factor = -1, .yarn_beta_fast = -1,
                        .yarn_beta_slow = -1 };
     graph_init(&g, p.n_tokens, p.n_outputs);
@@ -89,7 +89,7 @@ static void cut_graphs(void **state)
     loam_model *m;
     graph g;
     assert_int_equal(loam_model_open(&m, golden_path(path, files[0]), NULL, &err), LOAM_OK);
-    build_params p = { .n_tokens = 5, .n_outputs = 0, .want_logits = true, .causal = true, .n_ctx_seq = 256, .rope_scaling = -1,
+    build_params p = { .n_tokens = 5, .n_outputs = 0, .want_logits = true, .causal = true,  .rope_scaling = -1,
                        .yarn_ext_factor = -1, .yarn_attn_factor = -1, .yarn_beta_fast = -1, .yarn_beta_slow = -1 };
     graph_init(&g, p.n_tokens, p.n_outputs);
     assert_int_equal(model_build(m, &p, &g, &err), LOAM_OK);
