@@ -96,7 +96,8 @@ static loam_status bind_pair(loam_adapter *a, const gguf_tensor *t, loam_error *
     adapter_pair *p = &a->pairs[a->n_pairs];
     weight *w = &a->weights[2 * a->n_pairs];
     *p = (adapter_pair){ model_weight(a->model, name), &w[0], &w[1], 1.0f };
-    if (!p->base) return fail(err, LOAM_E_FORMAT, "%s: the model has no tensor '%s'", gguf_path(a->file), name);
+    if (!p->base) return fail(err, LOAM_E_FORMAT, "%s: the model has no tensor '%s'; its own are named like '%s'", gguf_path(a->file), name,
+                              gguf_tensor_at(a->model->file, gguf_tensor_count(a->model->file) / 2)->name);
     loam_status status = make_weight(a, t, &w[0], err);
     if (status == LOAM_OK) status = make_weight(a, other, &w[1], err);
     if (status == LOAM_OK) status = check_shapes(a, p, err);
@@ -118,8 +119,10 @@ static loam_status bind_pairs(loam_adapter *a, loam_error *err)
         else if (ends_with(t->name, ".lora_b")) halves--;
         else status = fail(err, LOAM_E_FORMAT, "%s: tensor '%s' is neither .lora_a nor .lora_b", gguf_path(a->file), t->name);
     }
-    if (status == LOAM_OK && halves != 0) return fail(err, LOAM_E_FORMAT, "%s: a .lora_b without its .lora_a", gguf_path(a->file));
-    return status;
+    if (status != LOAM_OK) return status;
+    if (halves != 0) return fail(err, LOAM_E_FORMAT, "%s: a .lora_b without its .lora_a", gguf_path(a->file));
+    if (a->n_pairs == 0) return fail(err, LOAM_E_FORMAT, "%s: none of its %u tensors adds to a weight of the model", gguf_path(a->file), n);
+    return LOAM_OK;
 }
 
 loam_status loam_adapter_open(loam_adapter **out, const loam_model *model, const char *path, loam_error *err)

@@ -21,7 +21,8 @@ static loam_model *model;
 static char adapter_path[512];
 
 /* What is wrong with an adapter file. */
-typedef enum damage { FINE, OTHER_ARCH, NO_TYPE, OTHER_KIND, NO_HALF, OTHER_SUFFIX, UNKNOWN, WRONG_SHAPE, WRONG_RANK, ACTIVATED, BAD_ID } damage;
+typedef enum damage { FINE, OTHER_ARCH, NO_TYPE, OTHER_KIND, NO_HALF, OTHER_SUFFIX, UNKNOWN, WRONG_SHAPE, WRONG_RANK, ACTIVATED, BAD_ID, OTHER_PREFIX,
+                      EMPTY, NORMS } damage;
 
 static void write_adapter(damage d)
 {
@@ -37,12 +38,15 @@ static void write_adapter(damage d)
     uint32_t ids[2] = { 300, d == BAD_ID ? 1u << 20 : 301 };
     if (d == ACTIVATED || d == BAD_ID) loam_gguf_set_array(b, "adapter.alora.invocation_tokens", 4, ids, 2);
     int64_t in[4] = { d == WRONG_SHAPE ? WIDTH / 2 : WIDTH, RANK, 1, 1 }, out[4] = { d == WRONG_RANK ? RANK / 2 : RANK, WIDTH, 1, 1 };
-    const char *stem = d == UNKNOWN ? "blk.99.attn_q.weight" : "blk.1.attn_q.weight";
+    const char *stem = d == UNKNOWN        ? "blk.99.attn_q.weight"
+                       : d == OTHER_PREFIX ? "language_model.blk.1.attn_q.weight"
+                       : d == NORMS        ? "blk.1.attn_norm.weight"
+                                           : "blk.1.attn_q.weight";
     char name[64];
     snprintf(name, sizeof name, "%s.%s", stem, d == OTHER_SUFFIX ? "lora_c" : "lora_a");
-    loam_gguf_set_tensor(b, name, LOAM_F32, in, a);
+    if (d != EMPTY) loam_gguf_set_tensor(b, name, LOAM_F32, in, a);
     snprintf(name, sizeof name, "%s.lora_b", stem);
-    if (d != NO_HALF) loam_gguf_set_tensor(b, name, LOAM_F32, out, bb);
+    if (d != NO_HALF && d != EMPTY) loam_gguf_set_tensor(b, name, LOAM_F32, out, bb);
     if (loam_gguf_write(b, adapter_path, NULL, &err) != LOAM_OK) fail_msg("%s", err.message);
     loam_gguf_builder_free(b);
 }
@@ -80,7 +84,8 @@ static void refusals_name_the_culprit(void **state)
         { OTHER_KIND, LOAM_E_UNSUPPORTED, "ia3" },    { NO_HALF, LOAM_E_FORMAT, "lora_b" },
         { OTHER_SUFFIX, LOAM_E_FORMAT, "lora_c" },    { UNKNOWN, LOAM_E_FORMAT, "blk.99.attn_q.weight" },
         { WRONG_SHAPE, LOAM_E_FORMAT, "128" },        { WRONG_RANK, LOAM_E_FORMAT, "blk.1.attn_q.weight" },
-        { BAD_ID, LOAM_E_FORMAT, "1048576" },
+        { BAD_ID, LOAM_E_FORMAT, "1048576" },         { OTHER_PREFIX, LOAM_E_FORMAT, "named like 'blk." },
+        { EMPTY, LOAM_E_FORMAT, "none of its 0" },    { NORMS, LOAM_E_FORMAT, "none of its 2" },
     };
     loam_adapter *a;
     loam_error err;
