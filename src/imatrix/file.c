@@ -133,7 +133,7 @@ static loam_status read_old_entry(loam_imatrix *im, reader *r, loam_error *err)
     if (!name) return status;
     uint32_t calls = reader_u32(r), n = reader_u32(r);
     const uint8_t *p = reader_take(r, (uint64_t)n * 4);
-    if (!p || n == 0 || (int32_t)calls < 0 || strlen(name) > LIMIT_NAME_BYTES || map_get(&im->index, name, strlen(name)) != MAP_NONE)
+    if (!p || n == 0 || !*name || (int32_t)calls < 0 || strlen(name) > LIMIT_NAME_BYTES || map_get(&im->index, name, strlen(name)) != MAP_NONE)
         status = fail_at(err, LOAM_E_FORMAT, r->pos, "entry '%.63s' is cut off, empty, there twice or has a bad name", name);
     if (status == LOAM_OK) status = imatrix_entry_of(im, name, (imatrix_shape){ n, 1, 1 }, &e, err);
     for (uint32_t i = 0; i < n && status == LOAM_OK; i++) {

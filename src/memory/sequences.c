@@ -258,7 +258,8 @@ int32_t memory_pos_min(const memory *m, int seq)
         int32_t first = g->encode ? -1 : mem_start_of(g, g->tables[seq].pages, g->tables[seq].n);
         if (first > start) start = first;
     }
-    return memory_has_states(m) && state > start ? state : start;
+    if (memory_has_states(m)) return state > start ? state : start;
+    return start <= memory_pos_max(m, seq) ? start : -1; /* no position is in all layers: after a copy of what a window gave back */
 }
 
 int32_t memory_pos_max(const memory *m, int seq)
