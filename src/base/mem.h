@@ -27,6 +27,8 @@ bool mem_grow(void *items, size_t *cap, size_t need, size_t size, size_t max);
 /* Checked arithmetic on sizes read from files: true on success, *out undefined on overflow. */
 static inline bool add_ok(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_add_overflow(a, b, out); }
 static inline bool mul_ok(uint64_t a, uint64_t b, uint64_t *out) { return !__builtin_mul_overflow(a, b, out); }
+/* bytes rounded up to a multiple of MEM_ALIGN; they come from sizes that were checked. */
+static inline uint64_t mem_padded(uint64_t bytes) { return (bytes + MEM_ALIGN - 1) & ~(uint64_t)(MEM_ALIGN - 1); }
 /* a rounded up to a multiple of align (a power of two). */
 static inline bool pad_ok(uint64_t a, uint64_t align, uint64_t *out)
 {

@@ -83,6 +83,7 @@ void compute_fail(loam_graph *g, const char *op, const char *fmt, ...) LOAM_PRIN
 /* "name [64 width, 10 tokens] f32" for messages; uses text. */
 const char *compute_show(const loam_tensor *x, char *text, size_t n);
 
+static inline int64_t compute_values(const loam_tensor *x) { return x->ne[0] * x->ne[1] * x->ne[2] * x->ne[3]; }
 bool compute_contiguous(const loam_tensor *x);
 /* x as a value of exactly these extents (of the same product), contiguous. */
 value *compute_rows(loam_graph *g, loam_tensor *x, int64_t n0, int64_t n1, int64_t n2);

@@ -22,7 +22,6 @@ static void mismatch(loam_graph *g, const char *op, const loam_tensor *a, const 
 }
 
 static bool same_extents(const loam_tensor *a, const loam_tensor *b) { return memcmp(a->ne, b->ne, sizeof a->ne) == 0; }
-static int64_t values_of(const loam_tensor *x) { return x->ne[0] * x->ne[1] * x->ne[2] * x->ne[3]; }
 static int64_t rows_of(const loam_tensor *x) { return x->ne[1] * x->ne[2] * x->ne[3]; }
 
 /* ---- arithmetic ---- */
@@ -228,7 +227,7 @@ loam_tensor *loam_op_embed(loam_graph *g, loam_tensor *table, loam_tensor *ids)
         return NULL;
     }
     const weight *w = compute_weight(g, table);
-    value *v = compute_rows(g, ids, 1, 1, values_of(ids));
+    value *v = compute_rows(g, ids, 1, 1, compute_values(ids));
     if (!w || !v) return NULL;
     return compute_result(g, g_embed(G, w, v), ids->n_axes + 1, (const int64_t[4]){ table->ne[0], ids->ne[0], ids->ne[1], ids->ne[2] });
 }
@@ -242,7 +241,7 @@ loam_tensor *loam_op_select(loam_graph *g, loam_tensor *x, loam_tensor *rows)
         return NULL;
     }
     int last = x->n_axes - 1;
-    int64_t ne[4] = { x->ne[0], x->ne[1], x->ne[2], x->ne[3] }, each = values_of(x) / x->ne[last];
+    int64_t ne[4] = { x->ne[0], x->ne[1], x->ne[2], x->ne[3] }, each = compute_values(x) / x->ne[last];
     ne[last] = rows->ne[0];
     value *v = compute_rows(g, x, each, 1, x->ne[last]), *r = compute_rows(g, rows, 1, 1, rows->ne[0]);
     return v && r ? compute_result(g, g_select(G, v, r), x->n_axes, ne) : NULL;

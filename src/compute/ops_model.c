@@ -98,15 +98,6 @@ static uint64_t head_bytes(loam_type t, int64_t dim)
     return (uint64_t)(dim / dtype_table[t].values * dtype_table[t].bytes) * PAGE_SLOTS;
 }
 
-static bool cache_type(loam_type t)
-{
-    switch (t) {
-    case LOAM_F32: case LOAM_F16: case LOAM_BF16: case LOAM_Q8_0: case LOAM_Q5_1: case LOAM_Q5_0: case LOAM_Q4_1: case LOAM_Q4_0:
-    case LOAM_IQ4_NL: return true;
-    default: return false;
-    }
-}
-
 static bool attention_fits(loam_graph *g, loam_tensor *const x[3], const loam_tensor *sinks, const loam_attention_params *p)
 {
     const loam_tensor *q = x[0], *k = x[1], *v = x[2];
@@ -116,7 +107,7 @@ static bool attention_fits(loam_graph *g, loam_tensor *const x[3], const loam_te
     else if (q->ne[2] > k->ne[2] && p->causal) wrong(g, "ATTENTION", q, "there are more queries than keys");
     else if (q->ne[1] > LIMIT_HEADS || q->ne[0] > LIMIT_WIDTH || v->ne[0] > LIMIT_WIDTH || k->ne[2] > LIMIT_CONTEXT)
         wrong(g, "ATTENTION", q, "is too large");
-    else if (!cache_type(p->type_k) || !cache_type(p->type_v)) wrong(g, "ATTENTION", k, "no such type of keys or values");
+    else if (!dtype_caches(p->type_k) || !dtype_caches(p->type_v)) wrong(g, "ATTENTION", k, "no such type of keys or values");
     else if (k->ne[0] % dtype_table[p->type_k].values || v->ne[0] % dtype_table[p->type_v].values)
         wrong(g, "ATTENTION", k, "heads are not made of blocks of the wanted type");
     else if (sinks && (sinks->type != LOAM_F32 || sinks->ne[0] != q->ne[1])) wrong(g, "ATTENTION", sinks, "there is one sink a head");
@@ -198,22 +189,27 @@ loam_tensor *loam_op_experts(loam_graph *g, loam_tensor *w, loam_tensor *x, loam
     return m ? compute_result(g, g_experts(G, m, v, r), 3, (const int64_t[4]){ w->ne[1], routing->ne[0] / 2, tokens_of(x) }) : NULL;
 }
 
+typedef value *(*expert_fn)(graph *g, value *y, const weight *w, value *routing);
+
+/* An operation of each row of y with what w holds for its expert, counted along axis `experts` of w. */
+static loam_tensor *each_expert(loam_graph *g, const char *op, loam_tensor *const x[3], int experts, expert_fn f)
+{
+    if (!compute_all(g, op, x, 3, 3)) return NULL;
+    loam_tensor *y = x[0], *w = x[1], *routing = x[2];
+    value *r = routing_of(g, op, routing, y->ne[2], w->ne[experts]), *v = r ? heads(g, op, y) : NULL;
+    if (v && y->ne[1] != routing->ne[0] / 2) wrong(g, op, y, "has not one row for each expert of a token");
+    const weight *m = compute_weight(g, w);
+    return v && m ? compute_like(g, f(G, v, m, r), y) : NULL;
+}
+
 loam_tensor *loam_op_expert_add(loam_graph *g, loam_tensor *y, loam_tensor *bias, loam_tensor *routing)
 {
-    if (!compute_all(g, "EXPERT_ADD", (loam_tensor *[]){ y, bias, routing }, 3, 3)) return NULL;
-    value *r = routing_of(g, "EXPERT_ADD", routing, y->ne[2], bias->ne[1]), *v = r ? heads(g, "EXPERT_ADD", y) : NULL;
-    if (v && y->ne[1] != routing->ne[0] / 2) wrong(g, "EXPERT_ADD", y, "has not one row for each expert of a token");
-    const weight *b = compute_weight(g, bias);
-    return v && b ? compute_like(g, g_expert_add(G, v, b, r), y) : NULL;
+    return each_expert(g, "EXPERT_ADD", (loam_tensor *[]){ y, bias, routing }, 1, g_expert_add);
 }
 
 loam_tensor *loam_op_expert_scale(loam_graph *g, loam_tensor *y, loam_tensor *scale, loam_tensor *routing)
 {
-    if (!compute_all(g, "EXPERT_SCALE", (loam_tensor *[]){ y, scale, routing }, 3, 3)) return NULL;
-    value *r = routing_of(g, "EXPERT_SCALE", routing, y->ne[2], scale->ne[0]), *v = r ? heads(g, "EXPERT_SCALE", y) : NULL;
-    if (v && y->ne[1] != routing->ne[0] / 2) wrong(g, "EXPERT_SCALE", y, "has not one row for each expert of a token");
-    const weight *s = compute_weight(g, scale);
-    return v && s ? compute_like(g, g_expert_scale(G, v, s, r), y) : NULL;
+    return each_expert(g, "EXPERT_SCALE", (loam_tensor *[]){ y, scale, routing }, 0, g_expert_scale);
 }
 
 loam_tensor *loam_op_expert_sum(loam_graph *g, loam_tensor *y, loam_tensor *routing)

@@ -108,8 +108,6 @@ loam_tensor *loam_op_view(loam_graph *g, loam_tensor *x, const loam_window *w)
     return fits(g, y, x, "VIEW") ? y : NULL;
 }
 
-static int64_t values_of(const loam_tensor *x) { return x->ne[0] * x->ne[1] * x->ne[2] * x->ne[3]; }
-
 /* Extents with -1 filled in; false with a mistake noted where they do not hold all values of x. */
 static bool resolve(loam_graph *g, const loam_tensor *x, int n_axes, const int64_t *ne, int64_t out[4])
 {
@@ -119,11 +117,11 @@ static bool resolve(loam_graph *g, const loam_tensor *x, int n_axes, const int64
     for (int i = 0; i < 4 && good; i++) {
         out[i] = i < n_axes ? ne[i] : 1;
         if (out[i] == -1 && open < 0) open = i;
-        else good = out[i] > 0 && out[i] <= values_of(x) && (product *= out[i]) <= values_of(x);
+        else good = out[i] > 0 && out[i] <= compute_values(x) && (product *= out[i]) <= compute_values(x);
     }
-    if (good && open >= 0 && values_of(x) % product == 0) out[open] = values_of(x) / product, product = values_of(x);
-    if (good && product == values_of(x) && out[0] % dtype_table[x->type].values == 0) return true;
-    compute_fail(g, "RESHAPE", "%d axes do not hold the %lld values of %s", n_axes, (long long)values_of(x), compute_show(x, text, sizeof text));
+    if (good && open >= 0 && compute_values(x) % product == 0) out[open] = compute_values(x) / product, product = compute_values(x);
+    if (good && product == compute_values(x) && out[0] % dtype_table[x->type].values == 0) return true;
+    compute_fail(g, "RESHAPE", "%d axes do not hold the %lld values of %s", n_axes, (long long)compute_values(x), compute_show(x, text, sizeof text));
     return false;
 }
 
@@ -227,14 +225,7 @@ loam_tensor *loam_op_contiguous(loam_graph *g, loam_tensor *x)
     return compute_like(g, copied(g, x, x->type), x);
 }
 
-static bool can_be_made(loam_type t)
-{
-    switch (t) {
-    case LOAM_F32: case LOAM_F16: case LOAM_BF16: case LOAM_I32: case LOAM_Q8_0: case LOAM_Q5_1: case LOAM_Q5_0: case LOAM_Q4_1:
-    case LOAM_Q4_0: case LOAM_IQ4_NL: return true;
-    default: return false;
-    }
-}
+static bool can_be_made(loam_type t) { return t == LOAM_I32 || dtype_caches(t); }
 
 loam_tensor *loam_op_cast(loam_graph *g, loam_tensor *x, loam_type type)
 {

@@ -245,9 +245,7 @@ loam_status loam_context_estimate(const loam_model *model, const loam_context_pa
 
 void context_drop_plans(loam_context *ctx)
 {
-    for (int i = 0; i < PLANS_KEPT; i++) {
-        drop_plan(&ctx->plans[i]);
-    }
+    for (int i = 0; i < PLANS_KEPT; i++) drop_plan(&ctx->plans[i]);
 }
 
 void loam_context_free(loam_context *ctx)

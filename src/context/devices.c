@@ -3,16 +3,6 @@
 
 static int place(void *user, const value *v) { return model_device_of_layer(user, v->layer); }
 
-/* Other kept plans give way where a device has no room for one more. */
-static void make_room(loam_context *ctx)
-{
-    for (int i = 0; i < PLANS_KEPT; i++) {
-        sched_plan_free(ctx->plans[i].spread);
-        plan_free(ctx->plans[i].p);
-        ctx->plans[i] = (kept_plan){ 0 };
-    }
-}
-
 loam_status context_spread(loam_context *ctx, plan *p, sched_plan **out, loam_error *err)
 {
     sched_rules rules = {
@@ -22,7 +12,7 @@ loam_status context_spread(loam_context *ctx, plan *p, sched_plan **out, loam_er
     loam_status status = sched_plan_new(out, &p->g, &rules, err);
     if (status == LOAM_OK) status = sched_plan_take(*out, err);
     if (status == LOAM_E_NOMEM && *out) {
-        make_room(ctx);
+        context_drop_plans(ctx); /* the others give way to it */
         status = sched_plan_take(*out, err);
     }
     if (status == LOAM_OK) return LOAM_OK;

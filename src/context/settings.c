@@ -30,18 +30,9 @@ void context_log(const loam_context_params *p, loam_log_level level, const char 
 
 /* ---- rules ---- */
 
-static bool cache_type(loam_type t)
-{
-    switch (t) {
-    case LOAM_F32: case LOAM_F16: case LOAM_BF16: case LOAM_Q8_0: case LOAM_Q5_1: case LOAM_Q5_0: case LOAM_Q4_1: case LOAM_Q4_0:
-    case LOAM_IQ4_NL: return true;
-    default: return false;
-    }
-}
-
 static loam_status check_type(const char *field, loam_type t, loam_error *err)
 {
-    if (cache_type(t)) return LOAM_OK;
+    if (dtype_caches(t)) return LOAM_OK;
     const char *name = loam_type_name((int)t);
     return fail(err, LOAM_E_ARG, "%s: %s is no cache type (f32, f16, bf16, q8_0, q5_1, q5_0, q4_1, q4_0, iq4_nl)", field, name ? name : "?");
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "base/mathd.h"
+#include "base/mem.h"
 #include "device/cpu.h"
 
 #define TILE_QUERIES 64    /* of one run: enough to pay for turning a page into floats, small enough to balance threads */
@@ -195,14 +196,12 @@ static int shared_tokens(const attention_params *p, int64_t n, int nth)
     return (int)max64(most, tile_tokens(p));
 }
 
-static size_t up64(size_t n) { return (n + 63) & ~(size_t)63; }
-
 /* Cuts the thread's scratch into the arrays of a tile; returns the bytes used. base NULL only measures. */
 static size_t lay_out_tile(tile *t, const value *v, char *base)
 {
     const attention_params *p = &v->p.attn;
     size_t tokens = (size_t)min64(shared_tokens(p, v->ne[2], 1), v->ne[2]), n = tokens * (size_t)(p->n_head / p->n_kv_head), at = 0;
-#define TAKE(field, bytes) (t->field = base ? (void *)(base + at) : NULL, at += up64(bytes))
+#define TAKE(field, bytes) (t->field = base ? (void *)(base + at) : NULL, at += mem_padded(bytes))
     TAKE(q, n * (size_t)p->k_dim * 4);
     TAKE(m, n * 4);
     TAKE(s, n * 4);

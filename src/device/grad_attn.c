@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/mathd.h"
+#include "base/mem.h"
 #include "device/grad.h"
 
 #define TILE 64
@@ -33,12 +34,10 @@ typedef struct scene {
     void *gemm;
 } scene;
 
-static size_t up64(size_t n) { return (n + 63) & ~(size_t)63; }
-
 size_t learn_attention_scratch(const attention_params *p, int n_tokens)
 {
     (void)p;
-    return gemm_scratch() + 64 + 2 * TILE * TILE * 4 + up64((size_t)n_tokens * 4) + 2 * TILE * 4;
+    return gemm_scratch() + 64 + 2 * TILE * TILE * 4 + mem_padded((size_t)n_tokens * 4) + 2 * TILE * 4;
 }
 
 static void lay_out(scene *c, void *scratch, int n_tokens)
@@ -48,7 +47,7 @@ static void lay_out(scene *c, void *scratch, int n_tokens)
     c->ds = (float *)p, p += TILE * TILE * 4;
     c->m = (float *)p, p += TILE * 4;
     c->sum = (float *)p, p += TILE * 4;
-    c->d = (float *)p, p += up64((size_t)n_tokens * 4);
+    c->d = (float *)p, p += mem_padded((size_t)n_tokens * 4);
     c->gemm = p;
 }
 

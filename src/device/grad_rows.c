@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mathd.h"
+#include "base/mix.h"
 #include "device/grad.h"
 #include "kernels/ref/mathf.h"
 
@@ -233,13 +234,6 @@ void grad_temperature(const grad_step *g, worker *w)
 
 /* ---- dropout: the mask is a function of seed, operation, token and column, so that nothing is kept ---- */
 
-static uint64_t scramble(uint64_t x)
-{
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-    return x ^ (x >> 31);
-}
-
 typedef struct drop_run {
     int64_t t, c, n;       /* n values of token t from value c on */
     const float *from;
@@ -253,9 +247,9 @@ static void drop(const value *v, const worker *w, const drop_run *r)
     const grad_view *view = w->run->grads;
     float rate = v->p.dropout.rate, keep = rate < 1.0f ? 1.0f / (1.0f - rate) : 0.0f;
     uint32_t limit = rate < 1.0f ? (uint32_t)((double)rate * 4294967296.0) : UINT32_MAX;
-    uint64_t base = scramble(view->seed + 0x9E3779B97F4A7C15ull * (uint64_t)(v->id + 1)) + (uint64_t)view->row[r->t] * 0xD1342543DE82EF95ull;
+    uint64_t base = mix64(view->seed + MIX64_STEP * (uint64_t)(v->id + 1)) + (uint64_t)view->row[r->t] * 0xD1342543DE82EF95ull;
     for (int64_t i = 0; i < r->n; i++) {
-        uint32_t dice = (uint32_t)(scramble(base + (uint64_t)(r->c + i) * 0x9E3779B97F4A7C15ull) >> 32);
+        uint32_t dice = (uint32_t)(mix64(base + (uint64_t)(r->c + i) * MIX64_STEP) >> 32);
         float x = dice < limit ? 0.0f : r->from[i] * keep;
         r->to[i] = r->add ? r->to[i] + x : x;
     }

@@ -100,6 +100,8 @@ void gguf_set_text(gguf_builder *b, const char *key, const char *text, size_t le
     set_copy(b, key, (build_key){ .kind = GGUF_STRING, .item = GGUF_STRING, .count = len, .bytes = len }, text);
 }
 
+void gguf_set_word(gguf_builder *b, const char *key, const char *text) { gguf_set_text(b, key, text, strlen(text)); }
+
 void gguf_set_array(gguf_builder *b, const char *key, gguf_kind item, const void *items, uint64_t count)
 {
     if (broken(b)) return;

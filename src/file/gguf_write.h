@@ -36,6 +36,7 @@ void gguf_set_i64(gguf_builder *b, const char *key, int64_t v);
 void gguf_set_f32(gguf_builder *b, const char *key, float v);
 void gguf_set_bool(gguf_builder *b, const char *key, bool v);
 void gguf_set_text(gguf_builder *b, const char *key, const char *text, size_t len);
+void gguf_set_word(gguf_builder *b, const char *key, const char *text); /* up to its zero byte */
 /* count elements of a kind that is neither string nor array, in the machine's layout. */
 void gguf_set_array(gguf_builder *b, const char *key, gguf_kind item, const void *items, uint64_t count);
 /* texts NULL with a count: the caller had no memory for them, and the builder fails with that. */

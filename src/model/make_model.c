@@ -61,8 +61,6 @@ static loam_status find_plan(const char *name, plan *p, loam_error *err)
 
 /* ---- metadata ---- */
 
-static void set_text(gguf_builder *b, const char *key, const char *text) { gguf_set_text(b, key, text, strlen(text)); }
-
 /* "llama." + "block_count" */
 static const char *model_key(char out[96], const shape *s, const char *rest)
 {
@@ -74,9 +72,9 @@ static void set_keys(gguf_builder *b, const shape *s, const plan *p)
 {
     char key[96], name[64];
     snprintf(name, sizeof name, "random %s %s", s->name, p->name);
-    set_text(b, "general.architecture", s->arch);
-    set_text(b, "general.type", "model");
-    set_text(b, "general.name", name);
+    gguf_set_word(b, "general.architecture", s->arch);
+    gguf_set_word(b, "general.type", "model");
+    gguf_set_word(b, "general.name", name);
     gguf_set_u32(b, model_key(key, s, "block_count"), s->n_layer);
     gguf_set_u32(b, model_key(key, s, "context_length"), s->n_ctx);
     gguf_set_u32(b, model_key(key, s, "embedding_length"), s->n_embd);
@@ -154,7 +152,7 @@ static loam_status set_vocabulary(gguf_builder *b, uint32_t n, loam_error *err)
         scores[i] = types[i] == TOKEN_NORMAL ? -(float)(i - 258) : 0;
         texts[i] = (text_view){ piece, strlen(piece) };
     }
-    set_text(b, "tokenizer.ggml.model", "llama");
+    gguf_set_word(b, "tokenizer.ggml.model", "llama");
     gguf_set_texts(b, "tokenizer.ggml.tokens", texts, n);
     gguf_set_array(b, "tokenizer.ggml.scores", GGUF_F32, scores, n);
     gguf_set_array(b, "tokenizer.ggml.token_type", GGUF_I32, types, n);

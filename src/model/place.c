@@ -132,8 +132,6 @@ static int overridden(const override *o, size_t n, const char *name)
 /* ---- weights ---- */
 
 static uint64_t bytes_of(const weight *w) { return w->row_bytes * (uint64_t)(w->ne[1] * w->ne[2] * w->ne[3]); }
-static uint64_t up64(uint64_t n) { return (n + 63) & ~(uint64_t)63; }
-
 static bool cut_in_rows(const loam_model_params *p, const weight *w)
 {
     return p->split_mode == LOAM_SPLIT_ROW && layer_of(w->name) >= 0 && w->ne[1] >= 2 * ROWS_UNIT && w->ne[2] * w->ne[3] == 1;
@@ -152,7 +150,7 @@ static int64_t row_end(const loam_model_params *p, const weight *w, int d, int n
 static const void *put(model_places *pl, int d, const void *data, uint64_t bytes)
 {
     uint64_t at = pl->used[d];
-    pl->used[d] += up64(bytes);
+    pl->used[d] += mem_padded(bytes);
     if (!pl->memory[d]) return data;
     memcpy(pl->memory[d] + at, data, (size_t)bytes);
     return pl->memory[d] + at;

@@ -6,15 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/mix.h"
 #include "loam/tensor.h"
 
-/* splitmix64: state steps by a constant, the output is a mix of it. */
 static inline uint64_t random_next(uint64_t *state)
 {
-    uint64_t z = *state += 0x9E3779B97F4A7C15u;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
+    return mix64(*state += MIX64_STEP);
 }
 
 /* Whether blocks of that type can be made. */

@@ -27,6 +27,15 @@ bool dtype_row_bytes(loam_type type, int64_t n, uint64_t *bytes)
     return t && n >= 0 && n % t->values == 0 && mul_ok((uint64_t)(n / t->values), (uint64_t)t->bytes, bytes);
 }
 
+bool dtype_caches(loam_type type)
+{
+    switch (type) {
+    case LOAM_F32: case LOAM_F16: case LOAM_BF16: case LOAM_Q8_0: case LOAM_Q5_1: case LOAM_Q5_0: case LOAM_Q4_1: case LOAM_Q4_0:
+    case LOAM_IQ4_NL: return true;
+    default: return false;
+    }
+}
+
 const char *loam_type_name(int type)
 {
     const dtype_info *t = dtype_get(type);

@@ -24,6 +24,9 @@ extern const dtype_info dtype_table[LOAM_TYPE_LIMIT];
 /* NULL for an unknown id, whatever its value. */
 const dtype_info *dtype_get(int64_t id);
 
+/* Whether keys and values can be kept in it: the types that kernels encode at run time. */
+bool dtype_caches(loam_type type);
+
 /* Bytes of a row of n values. False when n is negative or not a multiple of the block, or on overflow. */
 bool dtype_row_bytes(loam_type type, int64_t n, uint64_t *bytes);
 

@@ -1,4 +1,5 @@
 /* data.c - opening training data; in which order documents come. */
+#include "base/mix.h"
 #include "train/data.h"
 
 #include <math.h>
@@ -22,13 +23,6 @@ static loam_status check_params(const loam_data_params *p, loam_error *err)
 
 /* ---- order ---- */
 
-static uint64_t mixed(uint64_t x)
-{
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-    return x ^ x >> 31;
-}
-
 /* A Feistel network of four rounds over the next even number of bits; values outside 0 .. n-1 are sent through again. */
 uint64_t data_shuffled(uint64_t i, uint64_t n, uint64_t key)
 {
@@ -38,7 +32,7 @@ uint64_t data_shuffled(uint64_t i, uint64_t n, uint64_t key)
     do {
         uint64_t left = i >> half, right = i & mask;
         for (uint64_t round = 1; round <= 4; round++) {
-            uint64_t next = left ^ (mixed(right + key + round * 0x9E3779B97F4A7C15u) & mask);
+            uint64_t next = left ^ (mix64(right + key + round * 0x9E3779B97F4A7C15u) & mask);
             left = right;
             right = next;
         }
@@ -51,7 +45,7 @@ uint64_t data_shuffled(uint64_t i, uint64_t n, uint64_t key)
 int64_t data_doc_at(const loam_data *d, int64_t epoch, int64_t place)
 {
     uint64_t i = (uint64_t)place;
-    if (d->p.shuffle) i = data_shuffled(i, (uint64_t)d->n_mine, mixed(d->p.seed ^ mixed((uint64_t)epoch + 1)));
+    if (d->p.shuffle) i = data_shuffled(i, (uint64_t)d->n_mine, mix64(d->p.seed ^ mix64((uint64_t)epoch + 1)));
     i += (uint64_t)d->first;
     return d->p.hold_out > 0 ? (int64_t)data_shuffled(i, d->n_docs, 0x5EED) : (int64_t)i;
 }

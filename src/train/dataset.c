@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/mix.h"
 #include "train/fit.h"
 
 #define MOST_POINTS ((int64_t)1 << 40)
@@ -71,11 +72,7 @@ void dataset_shuffle(loam_dataset *ds, int64_t n, uint64_t *state)
 {
     int64_t shards = n < 0 || n > ds->p.n ? ds->n_shards : n / ds->p.n_shard;
     for (int64_t i = shards - 1; i > 0; i--) {
-        *state += 0x9E3779B97F4A7C15ull;
-        uint64_t x = *state;
-        x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-        x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-        int64_t k = (int64_t)((x ^ (x >> 31)) % (uint64_t)(i + 1)), t = ds->order[i];
+        int64_t k = (int64_t)(mix64(*state += MIX64_STEP) % (uint64_t)(i + 1)), t = ds->order[i];
         ds->order[i] = ds->order[k];
         ds->order[k] = t;
     }

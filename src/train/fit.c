@@ -118,8 +118,6 @@ static void release_batch(loam_opt *o)
     o->memory = (tape_memory){ 0 };
 }
 
-static int64_t values_of(const loam_tensor *x) { return x->ne[0] * x->ne[1] * x->ne[2] * x->ne[3]; }
-
 static loam_status measure_batch(loam_opt *o, const loam_tensor *inputs, const loam_tensor *outputs, loam_error *err)
 {
     if (inputs->type != LOAM_F32 && inputs->type != LOAM_I32) return fail(err, LOAM_E_ARG, "inputs are of type %s", loam_type_name((int)inputs->type));
@@ -127,8 +125,8 @@ static loam_status measure_batch(loam_opt *o, const loam_tensor *inputs, const l
     if (outputs->type != LOAM_F32) return fail(err, LOAM_E_ARG, "outputs are of type %s", loam_type_name((int)outputs->type));
     int axis = inputs->n_axes > 0 ? inputs->n_axes - 1 : 0;
     o->n_points = inputs->ne[axis];
-    o->n_inputs = values_of(inputs);
-    int64_t out = values_of(outputs);
+    o->n_inputs = compute_values(inputs);
+    int64_t out = compute_values(outputs);
     if (o->n_points < 1 || out < 1 || out % o->n_points)
         return fail(err, LOAM_E_ARG, "%lld values of outputs for %lld points", (long long)out, (long long)o->n_points);
     o->width = out / o->n_points;
@@ -214,7 +212,7 @@ static loam_status make_learners(loam_opt *o, loam_error *err)
     for (size_t i = 0; i < n; i++) {
         learner *l = &o->learners[i];
         o->parameters[i] = o->p.parameters[i];
-        l->n = values_of(o->parameters[i]);
+        l->n = compute_values(o->parameters[i]);
         l->grad = mem_zalloc_array((size_t)l->n, 4);
         l->m = mem_zalloc_array((size_t)l->n, 4);
         l->v = mem_zalloc_array((size_t)l->n, 4);
@@ -298,7 +296,7 @@ loam_status loam_opt_prepare(loam_opt *o, loam_graph *g, loam_tensor *inputs, lo
     if (o->is_static) return fail(err, LOAM_E_ARG, "loam_opt_prepare: the graph is static");
     for (size_t i = 0; i < o->p.n_parameters; i++) {
         const loam_tensor *x = parameters[i];
-        if (!x || !x->data || x->is_view || x->type != LOAM_F32 || !x->data->w.data || values_of(x) != o->learners[i].n)
+        if (!x || !x->data || x->is_view || x->type != LOAM_F32 || !x->data->w.data || compute_values(x) != o->learners[i].n)
             return fail(err, LOAM_E_ARG, "parameter %zu is not a bound f32 tensor of %lld values", i, (long long)o->learners[i].n);
     }
     release_graph(o);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mathd.h"
+#include "base/mem.h"
 #include "kernels/gemm.h"
 #include "kernels/learn.h"
 #include "train/trainer.h"
@@ -58,15 +59,13 @@ typedef struct head_space {
     size_t encoded_stride;
 } head_space;
 
-static size_t up64(size_t n) { return (n + 63) & ~(size_t)63; }
-
 static size_t cut(const head *h, uint8_t *p, head_space *s)
 {
-    size_t rows = (size_t)h->piece, logits = up64(rows * (size_t)h->classes * 4), x = up64(rows * (size_t)h->width * 4);
+    size_t rows = (size_t)h->piece, logits = mem_padded(rows * (size_t)h->classes * 4), x = mem_padded(rows * (size_t)h->width * 4);
     act_kind act = dtype_table[h->w.w->type].act;
     s->encoded_stride = act == ACT_F32 ? 0 : act_bytes(act, h->width);
     if (p) s->logits = (float *)p, s->x = (float *)(p + logits), s->dx = (float *)(p + logits + x), s->encoded = p + logits + 2 * x;
-    return logits + 2 * x + up64(rows * s->encoded_stride);
+    return logits + 2 * x + mem_padded(rows * s->encoded_stride);
 }
 
 size_t head_shared(const head *h)
@@ -77,7 +76,7 @@ size_t head_shared(const head *h)
 
 size_t head_scratch(const head *h)
 {
-    size_t products = gemm_scratch(), integers = mul_scratch(h->width) + 64, row = up64((size_t)h->classes * 4);
+    size_t products = gemm_scratch(), integers = mul_scratch(h->width) + 64, row = mem_padded((size_t)h->classes * 4);
     return (products > integers ? products : integers) + row;
 }
 
@@ -156,7 +155,7 @@ static void row_loss(const piece *p, int64_t i)
     head *h = p->h;
     int64_t n = h->classes, at = p->first + i;
     const learn_kernels *l = p->w->run->k->learn;
-    float *z = p->s.logits + i * n, *own = (float *)(p->w->scratch + (head_scratch(h) - up64((size_t)n * 4))), top;
+    float *z = p->s.logits + i * n, *own = (float *)(p->w->scratch + (head_scratch(h) - mem_padded((size_t)n * 4))), top;
     int32_t label = h->labels[at];
     float weight_ = h->weights[at], e = p->dx ? h->smoothing : 0.0f;
     apply_ops(p, z);

@@ -10,8 +10,6 @@
 #include "model/fresh.h"
 #include "train/job.h"
 
-static void set_text(gguf_builder *b, const char *key, const char *text) { gguf_set_text(b, key, text, strlen(text)); }
-
 /* "llama." + "block_count" */
 static const char *own_key(char out[192], const job_config *c, const char *rest)
 {
@@ -31,8 +29,8 @@ static void set_sizes(gguf_builder *b, const job_config *c)
         { "feed_forward_length", c->n_ff },     { "attention.head_count", c->n_head }, { "attention.head_count_kv", kv },
         { "attention.key_length", head },       { "attention.value_length", head },    { "rope.dimension_count", head },
     };
-    set_text(b, "general.architecture", c->architecture);
-    set_text(b, "general.type", "model");
+    gguf_set_word(b, "general.architecture", c->architecture);
+    gguf_set_word(b, "general.type", "model");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) gguf_set_u32(b, own_key(key, c, sizes[i].name), (uint32_t)sizes[i].value);
     gguf_set_f32(b, own_key(key, c, "attention.layer_norm_rms_epsilon"), (float)c->norm_eps);
     gguf_set_f32(b, own_key(key, c, "attention.layer_norm_epsilon"), (float)c->norm_eps);

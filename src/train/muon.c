@@ -24,7 +24,7 @@ loam_status muon_prepare(const loam_trainer *t, muon_space *s, loam_error *err)
     s->x = mem_alloc_array(2 * most, 4);
     s->gram = mem_alloc_array(gram, 4);
     s->square = mem_alloc_array(gram, 4);
-    s->scratch = mem_alloc_array((size_t)t->n_threads, (gemm_scratch() + 63) & ~(size_t)63);
+    s->scratch = mem_alloc_array((size_t)t->n_threads, mem_padded(gemm_scratch()));
     if (s->x && s->gram && s->square && s->scratch) return LOAM_OK;
     muon_release(s);
     return fail_nomem(err, "a Muon step", (2 * most + 2 * gram) * 4);
@@ -51,7 +51,7 @@ typedef struct muon_job {
 /* One product on all threads, which meet behind it. */
 static void product(muon_job *j, const gemm_args *a, int ith)
 {
-    size_t stride = (gemm_scratch() + 63) & ~(size_t)63;
+    size_t stride = mem_padded(gemm_scratch());
     gemm(j->k, a, ith, j->threads, j->s->scratch + (size_t)ith * stride);
     if (j->threads > 1) pool_barrier(j->t->threads, ith);
 }

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "base/mathd.h"
+#include "base/mem.h"
+#include "base/mix.h"
 #include "train/trainer.h"
 
 #define BLOCK 256
@@ -23,11 +25,11 @@ static float level(int below)
 }
 
 /* Levels, then scales. */
-uint64_t moments8_bytes(uint64_t n) { return ((n + 63) & ~(uint64_t)63) + (n + BLOCK - 1) / BLOCK * 4; }
+uint64_t moments8_bytes(uint64_t n) { return mem_padded(n) + (n + BLOCK - 1) / BLOCK * 4; }
 
 static float *scale_of(const uint8_t *p, const moments8 *q)
 {
-    return (float *)(uintptr_t)(p + ((q->n + 63) & ~(uint64_t)63)) + q->first / BLOCK;
+    return (float *)(uintptr_t)(p + mem_padded(q->n)) + q->first / BLOCK;
 }
 
 static void table(float *values, int top)
@@ -50,10 +52,8 @@ void moments8_read(const uint8_t *from, const moments8 *q, moment_kind kind, flo
 
 static float chance(const moments8 *q, int i)
 {
-    uint64_t x = q->number * 0x9E3779B97F4A7C15ull + (q->first + (uint64_t)i + 1) * 0xD1342543DE82EF95ull;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-    return (float)((x ^ (x >> 31)) >> 40) * (1.0f / (1 << 24));
+    uint64_t x = mix64(q->number * MIX64_STEP + (q->first + (uint64_t)i + 1) * 0xD1342543DE82EF95u);
+    return (float)(x >> 40) * (1.0f / (1 << 24));
 }
 
 /* The level of x (0 .. 1): the one below or the one above, by chance. */

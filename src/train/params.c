@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "base/mix.h"
 #include "quant/quant.h"
 #include "train/trainer.h"
 
@@ -174,10 +175,7 @@ loam_status params_make(loam_trainer *t, loam_error *err)
 /* Uniform between -1 and 1, from the seed, the tensor's name and the index. */
 static float unit(uint64_t seed, uint64_t i)
 {
-    uint64_t x = seed + (i + 1) * 0x9E3779B97F4A7C15ull;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-    x ^= x >> 31;
+    uint64_t x = mix64(seed + (i + 1) * MIX64_STEP);
     return (float)((int64_t)(x >> 40) - (1 << 23)) * (1.0f / (1 << 23));
 }
 

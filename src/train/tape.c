@@ -286,10 +286,8 @@ static void list_steps(maker *m)
 
 /* ---- places ---- */
 
-static uint64_t padded(uint64_t n) { return (n + 63) & ~(uint64_t)63; }
-
-static uint64_t result_bytes(const value *v) { return padded((uint64_t)value_bytes(v)) + padded(grad_saved(v)) + 64; }
-static uint64_t grad_bytes(const value *v) { return padded((uint64_t)value_bytes(v)) + 64; }
+static uint64_t result_bytes(const value *v) { return mem_padded((uint64_t)value_bytes(v)) + mem_padded(grad_saved(v)) + 64; }
+static uint64_t grad_bytes(const value *v) { return mem_padded((uint64_t)value_bytes(v)) + 64; }
 
 /* Frees what is read last in step i. Walks all values: a list by last step would save time that nobody waits for. */
 typedef struct ending {
@@ -376,7 +374,7 @@ static void measure(maker *m)
         if (v->op != OP_ATTENTION) t->shared_bytes = larger(t->shared_bytes, dev->shared(v, t->spec.n_threads, 0));
         t->shared_bytes = larger(t->shared_bytes, dev->grad_shared(v));
     }
-    t->scratch_bytes = (t->scratch_bytes + 63) & ~(size_t)63;
+    t->scratch_bytes = mem_padded(t->scratch_bytes);
 }
 
 static loam_status make(maker *m, loam_error *err)
@@ -461,7 +459,7 @@ static void place_step(tape_job *j, const tape_step *s)
 {
     if (s->kind != TAPE_RUN) return;
     s->v->buffer = s->at;
-    if (grad_saved(s->v)) j->t->saved[s->v->id] = j->run.arena + s->at + padded((uint64_t)value_bytes(s->v));
+    if (grad_saved(s->v)) j->t->saved[s->v->id] = j->run.arena + s->at + mem_padded((uint64_t)value_bytes(s->v));
 }
 
 static float *in_arena(const tape_job *j, int64_t at) { return at < 0 ? NULL : (float *)(j->run.arena + at); }

@@ -141,17 +141,15 @@ static loam_status make_listing(listing *l, const loam_vocab_builder *b, loam_er
     return LOAM_OK;
 }
 
-static void set_text(gguf_builder *g, const char *key, const char *text) { gguf_set_text(g, key, text, strlen(text)); }
-
 static loam_status write_gguf(const loam_vocab_builder *b, const listing *l, const char *path, loam_error *err)
 {
     gguf_builder *g;
     loam_status s = gguf_builder_create(&g, NULL, 0, err);
     if (s != LOAM_OK) return s;
-    set_text(g, "general.architecture", "llama");
-    set_text(g, "general.type", "vocabulary");
-    set_text(g, "tokenizer.ggml.model", "gpt2");
-    set_text(g, "tokenizer.ggml.pre", b->pre);
+    gguf_set_word(g, "general.architecture", "llama");
+    gguf_set_word(g, "general.type", "vocabulary");
+    gguf_set_word(g, "tokenizer.ggml.model", "gpt2");
+    gguf_set_word(g, "tokenizer.ggml.pre", b->pre);
     gguf_set_texts(g, "tokenizer.ggml.tokens", l->tokens, l->n_tokens);
     gguf_set_array(g, "tokenizer.ggml.token_type", GGUF_I32, l->types, l->n_tokens);
     gguf_set_texts(g, "tokenizer.ggml.merges", l->merges, l->n_merges);
