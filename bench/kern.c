@@ -14,6 +14,7 @@
 #include "blocks.h"
 #include "kernels/kernels.h"
 #include "kernels/ref/mul.h"
+#include "median.h"
 
 enum { MAX_ROUNDS = 101, MAX_VARIANTS = 64 };
 
@@ -35,18 +36,6 @@ static double now_ns(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *v, int n)
-{
-    qsort(v, (size_t)n, sizeof *v, ascending);
-    return v[n / 2];
 }
 
 static void time_type(int type, const options *o, double peak)

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/os.h"
 #include "loam/context.h"
+#include "median.h"
 
 enum { MAX_ROUNDS = 99, MAX_SEQUENCES = 256 };
 
@@ -91,18 +92,6 @@ static void one_round(timing *t, int sequences, int round)
     loam_context_set_observer(t->ctx, add_attention, &t->attention[round]);
     step(t->ctx, sequences, 2 * round + 1);
     loam_context_set_observer(t->ctx, NULL, NULL);
-}
-
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *v, int n)
-{
-    qsort(v, (size_t)n, sizeof *v, ascending);
-    return v[n / 2];
 }
 
 int main(int argc, char **argv)

@@ -14,6 +14,7 @@
 #include "base/os.h"
 #include "loam/gguf.h"
 #include "loam/train.h"
+#include "median.h"
 
 typedef struct shape {
     const char *name;
@@ -74,12 +75,6 @@ static void make_model(const shape *s, const char *path)
     loam_gguf_builder_free(b);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void run(const loam_model *model, const loam_trainer_params *p, int rows, int length, int steps, double part)
 {
     int n = rows * length;
@@ -105,9 +100,9 @@ static void run(const loam_model *model, const loam_trainer_params *p, int rows,
             fprintf(stderr, "%s\n", err.message), exit(1);
         if (s >= 0) took[s] = (double)(os_now_ns() - start) * 1e-9;
     }
-    qsort(took, (size_t)steps, sizeof *took, ascending);
+    double middle = median(took, steps);
     printf("%.1f M values learn; a step of %d tokens: median %.3f s, best %.3f s, %.3f s of CPU, %.0f tokens/s; loss %.3f; MB: weights %llu, gradients %llu, "
-           "state %llu, work %llu\n", (double)m.n_trainable * 1e-6, n, took[steps / 2], took[0], (double)(clock() - cpu) / CLOCKS_PER_SEC / steps, n / took[steps / 2], loss.sum / loss.weight,
+           "state %llu, work %llu\n", (double)m.n_trainable * 1e-6, n, middle, took[0], (double)(clock() - cpu) / CLOCKS_PER_SEC / steps, n / middle, loss.sum / loss.weight,
            (unsigned long long)(m.weights >> 20), (unsigned long long)(m.gradients >> 20), (unsigned long long)(m.state >> 20),
            (unsigned long long)(m.work >> 20));
     loam_trainer_free(t);

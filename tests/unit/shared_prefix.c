@@ -2,10 +2,10 @@
  * sequence gets the bits that it gets alone. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "check.h"
 #include "data.h"
+#include "models.h"
 
 #include "base/mem.h"
 #include "loam/context.h"
@@ -18,13 +18,8 @@ static loam_model *model;
 static int open_model(void **state)
 {
     (void)state;
-    char path[512];
-    loam_error err;
-    scratch_path(path, "shared_prefix.gguf");
-    if (loam_debug_make_model(path, "tiny", "q8_0", 5, &err) != LOAM_OK) return -1;
-    loam_status status = loam_model_open(&model, path, NULL, &err);
-    unlink(path);
-    return status == LOAM_OK ? 0 : -1;
+    model = tiny_model("q8_0", 5);
+    return model ? 0 : -1;
 }
 
 static int close_model(void **state)
