@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/arch/archs.h"
+#include "base/near.h"
 
 static const arch_spec *const families[] = { archs_llama, archs_qwen, archs_gemma, archs_gpt, archs_dense, archs_moe,
                                              archs_deepseek, archs_recurrent, archs_hybrid, archs_diffusion, archs_encoders };
@@ -36,25 +37,16 @@ const arch_spec *arch_find(const char *name, size_t len)
     return NULL;
 }
 
-/* Levenshtein distance of two short names, letters' case aside. */
+/* Of two short names, letters' case aside. */
 static int distance(const char *a, size_t n, const char *b)
 {
     enum { MOST = 40 };
     size_t m = strlen(b);
-    int row[MOST + 1];
+    char small_a[MOST], small_b[MOST];
     if (n > MOST || m > MOST) return MOST;
-    for (size_t j = 0; j <= m; j++) row[j] = (int)j;
-    for (size_t i = 1; i <= n; i++) {
-        int diagonal = row[0];
-        row[0] = (int)i;
-        for (size_t j = 1; j <= m; j++) {
-            int change = diagonal + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
-            diagonal = row[j];
-            int best = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
-            row[j] = best < change ? best : change;
-        }
-    }
-    return row[m];
+    for (size_t i = 0; i < n; i++) small_a[i] = (char)tolower((unsigned char)a[i]);
+    for (size_t i = 0; i < m; i++) small_b[i] = (char)tolower((unsigned char)b[i]);
+    return near_distance(small_a, n, small_b, m);
 }
 
 const char *arch_printable(char out[64], const char *name, size_t len)

@@ -4,6 +4,7 @@
 #include <strings.h>
 
 #include "quant/mix.h"
+#include "base/near.h"
 
 static const mix_info mixes[MIX_COUNT] = {
 #define MIX(NAME, text, file_type, type) { MIX_##NAME, text, file_type, LOAM_##type },
@@ -25,23 +26,12 @@ static int squeeze(const char *name, char *to)
     return n;
 }
 
-/* Edit distance of two squeezed names. */
+/* Of two squeezed names. */
 static int distance(const char *first_name, const char *second_name)
 {
     char a[NAME_LIMIT], b[NAME_LIMIT];
-    int row[NAME_LIMIT + 1], na = squeeze(first_name, a), nb = squeeze(second_name, b);
-    for (int j = 0; j <= nb; j++) row[j] = j;
-    for (int i = 1; i <= na; i++) {
-        int diagonal = row[0];
-        row[0] = i;
-        for (int j = 1; j <= nb; j++) {
-            int change = diagonal + (a[i - 1] != b[j - 1]);
-            diagonal = row[j];
-            int step = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            row[j] = change < step ? change : step;
-        }
-    }
-    return row[nb];
+    int na = squeeze(first_name, a), nb = squeeze(second_name, b);
+    return near_distance(a, (size_t)na, b, (size_t)nb);
 }
 
 loam_status mix_find(const char *name, const mix_info **mix, loam_error *err)

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/near.h"
 
 typedef enum kind { INT, NUM, BOOL, TEXT, TEXTS, ONE, OBJECT } kind;
 
@@ -114,24 +115,7 @@ static const char *full_name(char out[96], const char *section, const char *name
     return out;
 }
 
-/* Edits (insert, delete, replace) between two short words. */
-static int distance(const char *a, const char *b)
-{
-    int cost[64], n = (int)strlen(b);
-    if (n > 62 || strlen(a) > 62) return 99;
-    for (int j = 0; j <= n; j++) cost[j] = j;
-    for (int i = 1; a[i - 1]; i++) {
-        int before = cost[0]++;
-        for (int j = 1; j <= n; j++) {
-            int best = before + (a[i - 1] != b[j - 1]);
-            if (cost[j] + 1 < best) best = cost[j] + 1;
-            if (cost[j - 1] + 1 < best) best = cost[j - 1] + 1;
-            before = cost[j];
-            cost[j] = best;
-        }
-    }
-    return cost[n];
-}
+static int distance(const char *a, const char *b) { return near_distance(a, strlen(a), b, strlen(b)); }
 
 static loam_status unknown_key(const reading *r, const char *section, text_view name)
 {
