@@ -18,7 +18,6 @@ static const struct {
     [ST_U8] = { "U8", 1 }, [ST_BOOL] = { "BOOL", 1 },
 };
 
-const char *st_dtype_name(st_dtype t) { return dtypes[t].name; }
 unsigned st_dtype_bytes(st_dtype t) { return dtypes[t].bytes; }
 
 /* ---- one entry ---- */

@@ -44,7 +44,6 @@ void st_close(st_file *f); /* NULL is fine */
 /* The text of a key of "__metadata__"; data NULL where absent. */
 text_view st_metadata(const st_file *f, const char *key);
 
-const char *st_dtype_name(st_dtype t);
 unsigned st_dtype_bytes(st_dtype t);
 
 #endif
