@@ -10,11 +10,7 @@
 #include "compute/compute.h"
 #include "device/cpu.h"
 
-#define ALIGN 64
-
 loam_eval_params loam_eval_defaults(void) { return (loam_eval_params){ .struct_size = sizeof(loam_eval_params) }; }
-
-static uint64_t up(uint64_t n) { return (n + ALIGN - 1) & ~(uint64_t)(ALIGN - 1); }
 
 /* ---- outputs ---- */
 
@@ -108,7 +104,7 @@ static uint64_t place_outputs(loam_graph *g)
     uint64_t end = 0;
     for (size_t i = 0; i < g->n_outputs; i++) {
         g->outputs[i].at = end;
-        end += up((uint64_t)value_bytes(g->outputs[i].v));
+        end += mem_padded((uint64_t)value_bytes(g->outputs[i].v));
     }
     return end;
 }
@@ -123,7 +119,7 @@ typedef struct cutter {
 static void *cut(cutter *c, uint64_t bytes)
 {
     void *p = c->base ? c->base + c->at : NULL;
-    c->at += up(bytes);
+    c->at += mem_padded(bytes);
     return p;
 }
 

@@ -8,10 +8,6 @@
 #include "base/os.h"
 #include "graph/gaps.h"
 
-#define ALIGN 64
-
-static uint64_t up(uint64_t n) { return (n + ALIGN - 1) & ~(uint64_t)(ALIGN - 1); }
-
 typedef struct builder {
     sched_plan *p;
     const graph *g;
@@ -279,16 +275,16 @@ static loam_status lay_out(sched_plan *p, loam_error *err)
         for (int s = 0; s < p->n_splits && good; s++) {
             for (size_t i = 0; i < p->n_places; i++) {
                 sched_place *x = p->places[i];
-                if (x->domain == d && x->mine && x->first == s) x->at = gaps_take(&free, up(x->bytes ? x->bytes : 1));
+                if (x->domain == d && x->mine && x->first == s) x->at = gaps_take(&free, mem_padded(x->bytes ? x->bytes : 1));
             }
             for (size_t i = 0; i < p->n_places && good; i++) {
                 sched_place *x = p->places[i];
-                if (x->domain == d && x->mine && x->last == s) good = gaps_give(&free, (gap){ x->at, up(x->bytes ? x->bytes : 1) });
+                if (x->domain == d && x->mine && x->last == s) good = gaps_give(&free, (gap){ x->at, mem_padded(x->bytes ? x->bytes : 1) });
             }
             if (set->at[p->splits[s].device].domain == d && p->splits[s].p->arena_bytes > arena) arena = p->splits[s].p->arena_bytes;
         }
-        p->arena_at[d] = up(free.end);
-        p->need[d] = up(free.end) + up(arena);
+        p->arena_at[d] = mem_padded(free.end);
+        p->need[d] = mem_padded(free.end) + mem_padded(arena);
         gaps_free(&free);
         if (!good) return fail_nomem(err, "a schedule", sizeof(gap));
     }
